@@ -1,0 +1,35 @@
+// Which bytes a step needs when. Values of the stack plan are joined into buffers (views, and outputs
+// written in place over an input that dies), each with its first and last node.
+#pragma once
+
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "graph/graph.h"
+
+namespace ebb::graph {
+
+enum class BufferClass : uint8_t { kInput, kSaved, kTransient };
+std::string_view Name(BufferClass cls);
+
+struct Buffer {
+  Bytes bytes;
+  int first = 0;  // node index at which it comes to life; inputs: 0
+  int last = 0;   // last node that reads or writes it (>= first)
+  // kSaved: made in forward or loss, last used in backward or update.
+  BufferClass cls = BufferClass::kTransient;
+  std::vector<ValueId> values;
+};
+
+struct Liveness {
+  std::vector<Buffer> buffers;
+  std::vector<int> buffer_of;  // per value: index into buffers, or -1 (resident, or never used)
+};
+
+Liveness ComputeLiveness(const Graph& graph);
+
+// The largest sum of live buffers over the nodes: the lower bound of any plan's peak.
+Bytes LivePeak(const Liveness& liveness, int num_nodes);
+
+}  // namespace ebb::graph

@@ -1,0 +1,83 @@
+// From a forward graph to what a job runs: a training graph (forward, loss, backward, update) and an
+// evaluation graph. Free functions over plain structs; errors name the node or value at fault.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+
+namespace ebb::graph {
+
+enum class LossKind { kCrossEntropy, kMse, kBceWithLogits, kGraphOutput };
+
+struct LossSpec {
+  LossKind kind = LossKind::kCrossEntropy;
+  std::string output;  // the graph output it reads; "" = the only one. kGraphOutput: the scalar
+  // Name and type of the batch field compared with the output; the field is added to the graph as
+  // a kInput value when it is not there yet. Unused by kGraphOutput.
+  std::string target = "label";
+  double label_smoothing = 0;
+  int64_t ignore_index = -100;
+};
+
+enum class MetricKind { kLoss, kAccuracy, kTopK, kMse };
+struct MetricSpec {
+  MetricKind kind = MetricKind::kLoss;
+  int64_t k = 1;  // kTopK
+};
+// "loss", "accuracy", "top5", "mse".
+std::string Name(const MetricSpec& metric);
+
+enum class OptimizerKind { kSgd, kAdam, kAdamW };
+struct OptimizerSpec {
+  OptimizerKind kind = OptimizerKind::kSgd;
+  double lr_scale = 1;  // times the schedule's rate
+  double weight_decay = 0;  // kSgd, kAdam: L2 added to the gradient; kAdamW: decoupled
+  double momentum = 0;
+  double dampening = 0;
+  bool nesterov = false;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  bool frozen = false;  // no gradient, no slots, no update
+};
+
+// First match wins: `pattern` is a glob (* and ?) over parameter names.
+struct ParamGroup {
+  std::string pattern;
+  OptimizerSpec optimizer;
+};
+
+struct TrainingOptions {
+  LossSpec loss;
+  std::vector<MetricSpec> metrics;
+  OptimizerSpec optimizer;          // of parameters that no group matches
+  std::vector<ParamGroup> groups;
+};
+
+// Adds to `forward`: target inputs, the loss, metrics (kMetric values "metric/loss",
+// "metric/<name>.sum" and "metric/<name>.count"), reverse-mode gradients, and for each parameter
+// its update right after its final gradient. A parameter used more than once gets the sum of its
+// gradients, added in node order. "ebb.hyper" (f64[4]: learning rate, step from 1, reserved) and,
+// if the graph draws random numbers, "ebb.rng" (i64[2]: seed, step) are kScalar values.
+// Dead forward nodes are dropped first. Execution order: forward, loss, metrics, then per forward
+// node in reverse its backward nodes and the updates that became possible.
+absl::StatusOr<Graph> BuildTrainingGraph(Graph forward, const TrainingOptions& options);
+
+// Forward with evaluation semantics (BatchNorm by running statistics, no dropout) and metrics as
+// sums over the first `ebb.valid` (kInput i64[1]) rows of the batch: "metric/loss.sum",
+// "metric/loss.count", ... Parameters and buffers keep their names, so that it shares them.
+absl::StatusOr<Graph> BuildEvalGraph(Graph forward, const TrainingOptions& options);
+
+// Without loss: gradients only, for tests. Adds a kMetric-free backward pass from the scalar value
+// `loss`; returns the gradient of each value of `wrt` in order (invalid when it is independent).
+struct Gradients {
+  Graph graph;
+  std::vector<ValueId> grads;
+};
+absl::StatusOr<Gradients> Differentiate(Graph forward, ValueId loss,
+                                        const std::vector<ValueId>& wrt);
+
+}  // namespace ebb::graph

@@ -1,0 +1,35 @@
+// The offline plan of one step's memory: an offset for every buffer, so that low addresses die last
+// and the stack's height (extent) follows the live bytes. Knows live ranges, not tensors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "base/units.h"
+
+namespace ebb::memory {
+
+struct LiveRange {
+  Bytes bytes;
+  int first = 0;  // step indices, inclusive
+  int last = 0;
+};
+
+struct StackPlan {
+  std::vector<Bytes> offset;  // per range
+  std::vector<Bytes> extent;  // per index: the highest end of a range live at it
+  Bytes peak;                 // max of extent
+  std::string strategy;       // which member of the portfolio won
+};
+
+// Portfolio of first-fit in order of birth, latest-death-first first-fit, and greedy by size; the one
+// with the least peak + 0.3 x mean extent. `num_steps` indices; sizes are rounded up to `alignment`.
+// Deterministic: equal input gives an equal plan. O(n^2) in the worst case.
+StackPlan PlanStack(absl::Span<const LiveRange> ranges, int num_steps, Bytes alignment);
+
+// No two ranges that live at the same time share an address; extents and peak are what they claim.
+absl::Status Verify(const StackPlan& plan, absl::Span<const LiveRange> ranges, Bytes alignment);
+
+}  // namespace ebb::memory

@@ -1,0 +1,40 @@
+// ONNX -> graph: opset normalised, batch bound, shape arithmetic folded on the host, weights apart.
+// Free functions; hostile bytes give an error, never a crash.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+
+namespace ebb::model {
+
+enum class BatchNormMode { kTrain, kFrozen, kAsExported };
+
+struct ImportOptions {
+  int64_t batch_size = 1;  // bound to dynamic axis 0 (a dim_param) of every graph input
+  BatchNormMode batch_norm = BatchNormMode::kTrain;
+  double dropout = -1;          // >= 0: the ratio of every Dropout node; -1: as exported
+  bool untie_uniform = false;   // split an all-equal 1-D initializer that several nodes share
+  // Directory in which external data files may lie; "" = external data are refused.
+  std::string external_data_dir;
+};
+
+struct ImportedModel {
+  graph::Graph graph;       // forward; inputs kInput, weights kParam, statistics kBuffer
+  graph::TensorMap weights;  // initial values of kParam and kBuffer, by name
+  std::vector<std::string> warnings;
+  int opset = 0;
+};
+
+// InvalidArgument: not an ONNX model, or inconsistent. Unimplemented: an op, opset or feature that is
+// not supported: names the node, op and opset and says what to do.
+absl::StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options);
+
+// The user's own ONNX file with its initializers replaced by `weights` (names as imported).
+absl::StatusOr<std::string> ExportOnnx(std::string_view original, const graph::TensorMap& weights);
+
+}  // namespace ebb::model
