@@ -1,7 +1,12 @@
 # Every dependency is found here and nowhere else. All are Debian packages: see scripts/setup.
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
-find_package(dnnl REQUIRED)
+# oneDNN by its header and library: Debian's dnnl-config.cmake also asks for OpenCL's headers.
+find_path(EBB_DNNL_INCLUDE oneapi/dnnl/dnnl.hpp REQUIRED)
+find_library(EBB_DNNL_LIBRARY NAMES dnnl REQUIRED)
+add_library(ebb_dnnl INTERFACE)
+target_include_directories(ebb_dnnl SYSTEM INTERFACE ${EBB_DNNL_INCLUDE})
+target_link_libraries(ebb_dnnl INTERFACE ${EBB_DNNL_LIBRARY})
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
