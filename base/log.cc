@@ -15,7 +15,7 @@ std::atomic<LogLevel> threshold{LogLevel::kInfo};
 
 void SetLogLevel(LogLevel level) { threshold.store(level, std::memory_order_relaxed); }
 
-void LogLine(LogLevel level, std::string_view message) {
+void LogLine(LogLevel level, absl::string_view message) {
   if (level < threshold.load(std::memory_order_relaxed)) return;
   static constexpr char kLetters[] = {'D', 'I', 'W', 'E'};
   const std::string stamp =

@@ -17,7 +17,7 @@ Sha256::Sha256() : impl_(std::make_unique<Impl>()) {
 }
 Sha256::~Sha256() = default;
 
-void Sha256::Update(std::string_view bytes) {
+void Sha256::Update(absl::string_view bytes) {
   EBB_CHECK(EVP_DigestUpdate(impl_->context, bytes.data(), bytes.size()) == 1);
 }
 
@@ -29,7 +29,7 @@ std::string Sha256::HexDigest() {
       absl::string_view(reinterpret_cast<const char*>(digest), size));
 }
 
-std::string Sha256Hex(std::string_view bytes) {
+std::string Sha256Hex(absl::string_view bytes) {
   Sha256 hash;
   hash.Update(bytes);
   return hash.HexDigest();

@@ -3,19 +3,20 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
+
+#include "absl/strings/string_view.h"
 
 namespace ebb {
 
 // 64 lower-case hexadecimal digits.
-std::string Sha256Hex(std::string_view bytes);
+std::string Sha256Hex(absl::string_view bytes);
 
 // The same over a stream of chunks. Not thread-safe.
 class Sha256 {
  public:
   Sha256();
   ~Sha256();
-  void Update(std::string_view bytes);
+  void Update(absl::string_view bytes);
   // The digest of all bytes so far; call once, last.
   std::string HexDigest();
 

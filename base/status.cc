@@ -4,7 +4,7 @@
 
 namespace ebb {
 
-absl::Status Annotate(const absl::Status& status, std::string_view context) {
+absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
   absl::Status annotated(status.code(), absl::StrCat(context, ": ", status.message()));
   status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {

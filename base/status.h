@@ -1,16 +1,16 @@
 // Short forms for absl::Status, which crosses every module border.
 #pragma once
 
-#include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace ebb {
 
 // The same status with "`context`: " before its message; OK stays OK.
-absl::Status Annotate(const absl::Status& status, std::string_view context);
+absl::Status Annotate(const absl::Status& status, absl::string_view context);
 
 }  // namespace ebb
 

@@ -3,9 +3,9 @@
 
 #include <functional>
 #include <memory>
-#include <string_view>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "graph/graph.h"
 #include "graph/op.h"
@@ -28,7 +28,7 @@ struct Kernel {
 using KernelFactory = absl::StatusOr<Kernel> (*)(const graph::Graph& graph,
                                                  const graph::Node& node);
 struct KernelRow {
-  std::string_view op;
+  absl::string_view op;
   KernelFactory make;
 };
 

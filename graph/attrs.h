@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
+
+#include "absl/strings/string_view.h"
 
 namespace ebb::graph {
 
@@ -18,16 +19,16 @@ class Attrs {
   Attrs() = default;
   Attrs(std::initializer_list<std::pair<const std::string, AttrValue>> items) : map_(items) {}
 
-  bool Has(std::string_view name) const { return map_.find(name) != map_.end(); }
+  bool Has(absl::string_view name) const { return map_.find(name) != map_.end(); }
   // The attribute, or `fallback` when it is absent. A wrong type is a broken invariant (CHECK):
   // Verify() and the importers reject it first.
-  int64_t Int(std::string_view name, int64_t fallback) const;
-  double Float(std::string_view name, double fallback) const;
-  std::vector<int64_t> Ints(std::string_view name, std::vector<int64_t> fallback = {}) const;
-  std::string Str(std::string_view name, std::string fallback = "") const;
+  int64_t Int(absl::string_view name, int64_t fallback) const;
+  double Float(absl::string_view name, double fallback) const;
+  std::vector<int64_t> Ints(absl::string_view name, std::vector<int64_t> fallback = {}) const;
+  std::string Str(absl::string_view name, std::string fallback = "") const;
 
   void Set(std::string name, AttrValue value) { map_.insert_or_assign(std::move(name), value); }
-  void Erase(std::string_view name);
+  void Erase(absl::string_view name);
   const std::map<std::string, AttrValue, std::less<>>& map() const { return map_; }
   bool operator==(const Attrs&) const = default;
 

@@ -5,11 +5,11 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "base/ids.h"
 #include "graph/attrs.h"
 #include "graph/types.h"
@@ -29,11 +29,11 @@ enum class Role : uint8_t {
   kScalar,      // written by the host before a step: "ebb.hyper", "ebb.rng"; resident
   kMetric,      // a small result read by the host after the step; resident; made by a node
 };
-std::string_view Name(Role role);
+absl::string_view Name(Role role);
 constexpr bool IsResident(Role role) { return role != Role::kActivation && role != Role::kInput; }
 
 enum class Phase : uint8_t { kForward, kLoss, kBackward, kUpdate };
-std::string_view Name(Phase phase);
+absl::string_view Name(Phase phase);
 
 // Physical order of a rank-4 (or 3, 5) activation: plain = row-major as its shape says (N,C,H,W);
 // channels last = N,H,W,C in memory while the shape still says N,C,H,W. Same number of bytes.
@@ -77,15 +77,15 @@ struct Graph {
   ValueId AddConstant(std::string name, HostTensor tensor);
   // Appends a node at the end of the order; its outputs' types come from the op's shape rule and
   // are named after `name`. Errors are the shape rule's, annotated with the node's name.
-  absl::StatusOr<NodeId> AddNode(std::string_view op, std::string name,
+  absl::StatusOr<NodeId> AddNode(absl::string_view op, std::string name,
                                  std::vector<ValueId> inputs, Attrs attrs = {},
                                  Phase phase = Phase::kForward, NodeId mirror = NodeId());
   // AddNode for ops of one output.
-  absl::StatusOr<ValueId> Add(std::string_view op, std::string name, std::vector<ValueId> inputs,
+  absl::StatusOr<ValueId> Add(absl::string_view op, std::string name, std::vector<ValueId> inputs,
                               Attrs attrs = {}, Phase phase = Phase::kForward,
                               NodeId mirror = NodeId());
   // Invalid when there is none.
-  ValueId Find(std::string_view name) const;
+  ValueId Find(absl::string_view name) const;
 
  private:
   std::string UniqueName(std::string name);

@@ -11,7 +11,7 @@
 namespace ebb::graph {
 
 enum class BufferClass : uint8_t { kInput, kSaved, kTransient };
-std::string_view Name(BufferClass cls);
+absl::string_view Name(BufferClass cls);
 
 struct Buffer {
   Bytes bytes;

@@ -3,10 +3,10 @@
 // op name. The table is immutable and may be read from any thread.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "graph/graph.h"
 
@@ -27,9 +27,9 @@ class GradContext {
   virtual ValueId dy(size_t output) const = 0;                // invalid: no gradient arrives
   virtual bool needs(size_t input) const = 0;                 // is dx(input) wanted?
   // Appends one backward node of one output (or returns all outputs with EmitAll).
-  virtual absl::StatusOr<ValueId> Emit(std::string_view op, std::vector<ValueId> inputs,
+  virtual absl::StatusOr<ValueId> Emit(absl::string_view op, std::vector<ValueId> inputs,
                                        Attrs attrs = {}) = 0;
-  virtual absl::StatusOr<std::vector<ValueId>> EmitAll(std::string_view op,
+  virtual absl::StatusOr<std::vector<ValueId>> EmitAll(absl::string_view op,
                                                        std::vector<ValueId> inputs,
                                                        Attrs attrs = {}) = 0;
   // The gradient of `input`; at most once an input. Its shape must be the input's.
@@ -42,7 +42,7 @@ struct OpCost {
 };
 
 struct OpDef {
-  std::string_view name;
+  absl::string_view name;
   int min_inputs = 1;
   int max_inputs = 1;  // -1: any number
   // Types of the outputs, or InvalidArgument that says what does not fit.
@@ -62,7 +62,7 @@ struct OpDef {
 };
 
 // Null when there is no such op.
-const OpDef* FindOp(std::string_view name);
+const OpDef* FindOp(absl::string_view name);
 std::vector<const OpDef*> AllOps();  // sorted by name
 OpCost CostOf(const Graph& graph, const Node& node);
 

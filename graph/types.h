@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/units.h"
 
@@ -17,8 +17,8 @@ namespace ebb::graph {
 enum class DType : uint8_t { kF32, kF64, kI32, kI64, kU8, kBool };
 
 Bytes SizeOf(DType dtype);
-std::string_view Name(DType dtype);  // "f32", "f64", "i32", "i64", "u8", "bool"
-std::optional<DType> ParseDType(std::string_view name);
+absl::string_view Name(DType dtype);  // "f32", "f64", "i32", "i64", "u8", "bool"
+std::optional<DType> ParseDType(absl::string_view name);
 constexpr bool IsFloat(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF64; }
 
 // Row-major dimensions; rank 0 is a scalar. Every dimension is known and >= 0.

@@ -4,10 +4,10 @@
 
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "graph/graph.h"
 
 namespace ebb::model {
@@ -32,9 +32,9 @@ struct ImportedModel {
 
 // InvalidArgument: not an ONNX model, or inconsistent. Unimplemented: an op, opset or feature that is
 // not supported: names the node, op and opset and says what to do.
-absl::StatusOr<ImportedModel> ImportOnnx(std::string_view bytes, const ImportOptions& options);
+absl::StatusOr<ImportedModel> ImportOnnx(absl::string_view bytes, const ImportOptions& options);
 
 // The user's own ONNX file with its initializers replaced by `weights` (names as imported).
-absl::StatusOr<std::string> ExportOnnx(std::string_view original, const graph::TensorMap& weights);
+absl::StatusOr<std::string> ExportOnnx(absl::string_view original, const graph::TensorMap& weights);
 
 }  // namespace ebb::model

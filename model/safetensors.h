@@ -3,9 +3,9 @@
 
 #include <map>
 #include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "graph/graph.h"
 
 namespace ebb::model {
@@ -14,6 +14,6 @@ namespace ebb::model {
 std::string WriteSafetensors(const graph::TensorMap& tensors,
                              const std::map<std::string, std::string>& metadata = {});
 // InvalidArgument says which tensor or offset is wrong. Accepts F32, F64, I32, I64, U8, BOOL.
-absl::StatusOr<graph::TensorMap> ReadSafetensors(std::string_view bytes);
+absl::StatusOr<graph::TensorMap> ReadSafetensors(absl::string_view bytes);
 
 }  // namespace ebb::model

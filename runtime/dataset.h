@@ -6,10 +6,10 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "graph/types.h"
 
 namespace ebb::runtime {
@@ -34,10 +34,10 @@ struct CsvOptions {
   // Column whose values are the i64 field "label"; -1 = last. All other columns are the f32 field "x".
   int label_column = -1;
 };
-absl::StatusOr<std::shared_ptr<const DataSet>> ParseDataSet(std::string_view bytes,
+absl::StatusOr<std::shared_ptr<const DataSet>> ParseDataSet(absl::string_view bytes,
                                                             const CsvOptions& csv = {});
 // A 1-D integer array (.npy, .npz with one array, or text with one number a line).
-absl::StatusOr<std::vector<int64_t>> ParseIndex(std::string_view bytes);
+absl::StatusOr<std::vector<int64_t>> ParseIndex(absl::string_view bytes);
 
 // One model input and the data field that feeds it.
 struct FieldBinding {
