@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "graph/types.h"
 
-namespace ebb::runtime {
+namespace ebb::data {
 
 class DataSet {
  public:
@@ -74,4 +74,4 @@ std::vector<int64_t> EpochOrder(const BatchSource& source, int64_t epoch);
 int64_t FillBatch(const BatchSource& source, const std::vector<int64_t>& order, int64_t batch,
                   const std::vector<void*>& out);
 
-}  // namespace ebb::runtime
+}  // namespace ebb::data
