@@ -1,0 +1,143 @@
+// The engine: owns one device, its pool, lanes, streams and threads, and trains the jobs given to it.
+// Every method may be called from any thread; none blocks on the device but WaitForChange.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/ids.h"
+#include "base/units.h"
+#include "device/device.h"
+#include "runtime/job.h"
+#include "scheduler/scheduler.h"
+
+namespace ebb::runtime {
+
+struct EngineOptions {
+  Bytes memory;        // the pool
+  Bytes quantum;       // memory a sub-model aims at; 0: from the pool (partitioner::QuantumFor)
+  int max_lanes = 0;   // 0: as many as the device can run steps of, in pairs
+  scheduler::Policy policy = scheduler::Policy::kFair;
+  int max_in_flight = 4;  // launched, unfinished sub-models a job
+};
+
+struct BlockReport {
+  JobId job;
+  int sub_model = 0;
+  Bytes offset;  // from the lane's base
+  Bytes bytes;
+};
+struct StackReport {
+  JobId job;  // invalid: the end is free
+  Bytes held;
+  Bytes waiting;  // above held: released, but behind a launch that is not complete
+  std::vector<BlockReport> blocks;
+};
+struct LaneReport {
+  LaneId id;
+  Bytes size;
+  StackReport bottom;
+  StackReport top;
+  Bytes waiting;  // counted once
+  Bytes free;
+};
+struct JobMemoryReport {
+  JobId job;
+  std::string name;
+  Bytes resident;
+  Bytes staging;
+  Bytes step_peak;
+  Bytes held;
+  LaneId lane;
+};
+// Who holds which bytes and why, at one instant. The classes sum to pool_bytes, to the byte:
+// resident, saved, transient, workspace, input, padding, staging, waiting, free.
+struct MemoryReport {
+  Bytes pool;
+  std::map<std::string, Bytes> classes;
+  std::vector<LaneReport> lanes;
+  std::vector<JobMemoryReport> jobs;
+  std::map<std::string, Bytes> host;  // host memory by class: data sets, snapshots, results
+};
+
+// How much jobs really overlapped since the start or the last reset.
+struct OverlapReport {
+  int64_t samples = 0;        // of the ledger: one a scheduling decision
+  int64_t shared = 0;         // two jobs held blocks in one lane
+  int64_t deep = 0;           // ... and together more than either's own step peak
+  Micros wall;                // since the first launch
+  Micros busy;                // at least one job's sub-model was executing
+  Micros concurrent;          // sub-models of two or more jobs were executing
+};
+
+struct SubModelReport {
+  int first = 0;
+  int last = 0;
+  std::string phase;
+  Bytes extent;
+  Bytes held_after;
+  Bytes saved;
+};
+struct ExplainReport {
+  std::string graph;       // the training graph as text
+  std::vector<SubModelReport> sub_models;
+  std::string plan;        // strategy of the stack plan
+  Bytes plan_peak;
+  Bytes live_peak;
+  Bytes quantum;
+  std::map<std::string, Bytes> resident;  // parameters, optimizer state, buffers, constants, scalars
+  std::string admission;   // in words, with the byte ledger behind it
+  std::string numerics_key;
+};
+
+struct DeviceReport {
+  DeviceSpec spec;
+  Bytes pool;
+  int lanes = 0;
+  int streams = 0;
+  std::string policy;
+};
+
+class Engine {
+ public:
+  static absl::StatusOr<std::unique_ptr<Engine>> Create(std::unique_ptr<device::Device> device,
+                                                        const EngineOptions& options);
+  // Stops at the next sub-models; jobs that are not final become kCancelled.
+  virtual ~Engine() = default;
+
+  // Takes a job. All of the spec is checked before it returns (import, shapes, data, admission): an
+  // error means that there is no job. InvalidArgument, Unimplemented, ResourceExhausted (can never
+  // fit: says how many bytes it needs, how many there are and the largest batch that fits).
+  virtual absl::StatusOr<JobId> Submit(JobSpec spec) = 0;
+
+  virtual absl::StatusOr<JobInfo> Get(JobId job) const = 0;
+  virtual std::vector<JobInfo> List() const = 0;
+  // Metric points from number `from` on (0 = the first ever).
+  virtual absl::StatusOr<std::vector<MetricPoint>> Metrics(JobId job, size_t from) const = 0;
+  // Blocks until the job's version differs from `seen` or the deadline has passed; the newest info.
+  virtual absl::StatusOr<JobInfo> WaitForChange(JobId job, uint64_t seen,
+                                                absl::Time deadline) const = 0;
+
+  virtual absl::Status Update(JobId job, const JobUpdate& update) = 0;
+  virtual absl::Status Cancel(JobId job) = 0;   // ok on a final job too: nothing happens
+  virtual absl::Status Pause(JobId job) = 0;    // at the next step boundary
+  virtual absl::Status Resume(JobId job) = 0;
+  // Forgets a final job and frees its result.
+  virtual absl::Status Forget(JobId job) = 0;
+
+  // Parameters and buffers (optimizer slots too, if asked) of a job that has succeeded, or was
+  // cancelled or failed after at least one step. FailedPrecondition while it runs.
+  virtual absl::StatusOr<std::shared_ptr<const graph::TensorMap>> Result(JobId job) const = 0;
+
+  virtual MemoryReport Memory() const = 0;
+  virtual OverlapReport Overlap() const = 0;
+  virtual absl::StatusOr<ExplainReport> Explain(JobId job) const = 0;
+  virtual DeviceReport Describe() const = 0;
+};
+
+}  // namespace ebb::runtime

@@ -1,0 +1,150 @@
+// What a job is to the runtime: its spec in native types (files already read, names already checked
+// against what is supported), and what can be seen of it. Plain structs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/ids.h"
+#include "base/units.h"
+#include "data/dataset.h"
+#include "graph/graph.h"
+#include "graph/training.h"
+#include "model/import.h"
+#include "model/init.h"
+
+namespace ebb::runtime {
+
+struct ModelSpec {
+  // Exactly one of the two.
+  std::shared_ptr<const std::string> onnx;     // the file's bytes
+  std::shared_ptr<const graph::Graph> graph;   // a forward graph with the batch already bound
+  // Initial values by parameter or buffer name. They replace the ONNX file's; for `graph` they are
+  // the values, and what is missing must be drawn by `reinit`.
+  std::shared_ptr<const graph::TensorMap> weights;
+  std::vector<model::ReinitRule> reinit;
+  model::ImportOptions import;  // batch_size is set from the job's
+};
+
+struct DataSource {
+  std::shared_ptr<const data::DataSet> data;
+  std::vector<int64_t> rows;  // indices that count; empty = all
+  int64_t batch_size = 0;     // 0: the job's (training); evaluation always uses the job's
+  data::BatchSource::Tail tail = data::BatchSource::Tail::kDrop;
+};
+
+enum class ScheduleKind { kConstant, kStep, kCosine, kOneCycle, kPoints };
+enum class Interpolation { kHold, kLinear, kCosine };
+// The learning rate of step t (counted from 0) of T; warm-up scales it linearly from 0 over its steps.
+struct ScheduleSpec {
+  ScheduleKind kind = ScheduleKind::kConstant;
+  double base_lr = 1e-3;       // what the optimizer's lr says; the peak of one-cycle
+  int64_t warmup_steps = 0;
+  int64_t step_size = 0;       // kStep: steps between two multiplications by gamma
+  double gamma = 0.1;
+  double min_lr = 0;           // kCosine
+  double pct_start = 0.3;      // kOneCycle, as PyTorch's OneCycleLR
+  double div_factor = 25;
+  double final_div_factor = 1e4;
+  std::vector<std::pair<double, double>> points;  // kPoints: (step, lr), steps increasing
+  Interpolation interpolation = Interpolation::kLinear;
+};
+double LearningRate(const ScheduleSpec& schedule, int64_t step, int64_t total_steps);
+
+struct StopSpec {  // at least one; the first that is reached ends the job
+  std::optional<int64_t> steps;
+  std::optional<double> epochs;
+  std::optional<int64_t> samples;
+};
+
+struct EvaluateSpec {
+  std::optional<int64_t> every_steps;
+  std::optional<int64_t> every_epochs;  // default 1 when there is validation data
+};
+
+struct JobSpec {
+  std::string name;
+  ModelSpec model;
+  DataSource train;
+  std::optional<DataSource> val;
+  std::map<std::string, std::string> bind;  // model input -> data field; missing: the same name
+  int64_t batch_size = 0;
+  graph::LossSpec loss;
+  std::string target_field;  // data field that feeds loss.target; "" = bind of it or the same name
+  std::vector<graph::MetricSpec> metrics;
+  graph::OptimizerSpec optimizer;
+  std::vector<graph::ParamGroup> groups;
+  ScheduleSpec schedule;
+  EvaluateSpec evaluate;
+  StopSpec stop;
+  uint64_t seed_init = 0;
+  uint64_t seed_data = 0;
+  uint64_t seed_dropout = 0;
+  int priority = 0;
+  double weight = 1;
+  Bytes memory_max;  // 0: no cap. Of resident + staging + step peak
+  std::map<std::string, std::string> labels;
+};
+
+enum class JobState { kPreparing, kQueued, kRunning, kPaused, kSucceeded, kFailed, kCancelled };
+const char* Name(JobState state);
+constexpr bool IsFinal(JobState state) { return state >= JobState::kSucceeded; }
+
+// Why a job ended otherwise than by its stopping rule.
+enum class EndReason { kNone, kCancelled, kInvalid, kUnsupported, kOom, kData, kNan, kDevice, kInternal };
+const char* Name(EndReason reason);
+
+struct MetricPoint {
+  std::string name;  // "train/loss" each step; "train/accuracy" each epoch; "val/loss", ...
+  int64_t step = 0;  // optimizer steps done
+  double epoch = 0;
+  double value = 0;
+  absl::Time time;
+};
+
+struct JobInfo {
+  JobId id;
+  std::string name;
+  JobState state = JobState::kPreparing;
+  EndReason reason = EndReason::kNone;
+  std::string message;  // of a failure; else a note
+  std::vector<std::string> warnings;
+  int64_t step = 0;
+  int64_t total_steps = 0;
+  double epoch = 0;
+  double total_epochs = 0;
+  std::map<std::string, double> last;  // newest value of every metric
+  double learning_rate = 0;
+  double steps_per_second = 0;  // over the last seconds
+  double share = 0;             // of the device's busy time, over the last seconds
+  std::optional<absl::Duration> eta;
+  std::string why;              // why it waits, in words; empty when it does not
+  Bytes resident;               // parameters, optimizer state, buffers, constants
+  Bytes staging;
+  Bytes step_peak;              // planned height of its stack, training and evaluation
+  Bytes held;                   // of the lane, now
+  LaneId lane;
+  int priority = 0;
+  double weight = 1;
+  std::map<std::string, std::string> labels;
+  absl::Time submitted;
+  absl::Time started;   // InfinitePast until then
+  absl::Time finished;
+  uint64_t version = 0;  // grows with every change
+};
+
+struct JobUpdate {
+  std::optional<double> learning_rate;  // replaces the schedule's base rate from the next step on
+  std::optional<double> weight;
+  std::optional<int> priority;
+  std::optional<StopSpec> stop;
+};
+
+}  // namespace ebb::runtime
