@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/ids.h"
 #include "graph/attrs.h"
@@ -84,12 +85,14 @@ struct Graph {
   absl::StatusOr<ValueId> Add(absl::string_view op, std::string name, std::vector<ValueId> inputs,
                               Attrs attrs = {}, Phase phase = Phase::kForward,
                               NodeId mirror = NodeId());
+  // Gives a value another name, made unique by a suffix if it is taken.
+  void Rename(ValueId id, std::string name);
   // Invalid when there is none.
   ValueId Find(absl::string_view name) const;
 
  private:
   std::string UniqueName(std::string name);
-  absl::flat_hash_map<std::string, ValueId> by_name_;  // kept by AddValue and AddNode only
+  absl::flat_hash_map<std::string, ValueId> by_name_;  // kept by AddValue, AddNode and Rename only
 };
 
 // Names, order, types, roles, arities and attributes are consistent: every node's inputs are made
@@ -97,7 +100,8 @@ struct Graph {
 // InvalidArgument names the node or value at fault.
 absl::Status Verify(const Graph& graph);
 
-// One line a node, for `ebb explain` and tests.
+// One line a value that no node makes and one a node, in the grammar of graph/text.h with types and
+// phases; for `ebb explain` and tests.
 std::string ToText(const Graph& graph);
 
 // Host tensors by value name: initial weights beside a graph, results beside a job.
