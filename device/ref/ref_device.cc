@@ -1,0 +1,32 @@
+// The reference device is a host device with the kernels of device/ref.
+#include "device/ref/ref_device.h"
+
+#include <algorithm>
+
+#include "device/host/host_device.h"
+#include "device/ref/kernels.h"
+
+namespace ebb::device {
+namespace {
+
+KernelFactory FindKernel(absl::string_view op) {
+  for (absl::Span<const KernelRow> family : {ref::Elementwise()}) {
+    auto row = std::find_if(family.begin(), family.end(),
+                            [&](const KernelRow& candidate) { return candidate.op == op; });
+    if (row != family.end()) return row->make;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> OpenRef(const DeviceOptions& options) {
+  if (options.threads_per_stream > 1) {
+    return absl::InvalidArgumentError(
+        "device \"ref\" computes on one thread a stream; leave threads_per_stream at 0 or 1");
+  }
+  return std::make_unique<HostDevice>(
+      HostConfig{.spec = HostSpec("ref", 1), .find_kernel = FindKernel, .thread_setup = {}});
+}
+
+}  // namespace ebb::device

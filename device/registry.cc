@@ -1,0 +1,33 @@
+// Devices by name.
+#include <memory>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "device/cuda/cuda_device.h"
+#include "device/device.h"
+#include "device/ref/ref_device.h"
+
+namespace ebb::device {
+
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name,
+                                                   const DeviceOptions& options) {
+  if (options.threads_per_stream < 0) {
+    return absl::InvalidArgumentError(absl::StrCat("device \"", name, "\": threads_per_stream is ",
+                                                   options.threads_per_stream,
+                                                   "; it must be 0 (the default) or more"));
+  }
+  if (name == "ref") return OpenRef(options);
+  absl::string_view ordinal_text = name;
+  if (name == "cuda") return OpenCuda(0, options);
+  if (int ordinal = 0; absl::ConsumePrefix(&ordinal_text, "cuda:") &&
+                       absl::SimpleAtoi(ordinal_text, &ordinal) && ordinal >= 0) {
+    return OpenCuda(ordinal, options);
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "there is no device \"", name,
+      "\"; there are \"cpu\", \"ref\" and, in builds with CUDA, \"cuda\" and \"cuda:N\""));
+}
+
+}  // namespace ebb::device
