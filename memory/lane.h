@@ -1,10 +1,10 @@
 // The state of one lane: two stacks in one region, one from each end, the blocks that sub-models
-// claimed on them, and the launches not yet known to be complete. Pure bookkeeping: no clock, thread or
-// device. Thread rule: one owner thread.
+// claimed on them, and the launches not yet known to be complete. Pure bookkeeping: no clock,
+// thread or device. Thread rule: one owner thread.
 //
-// A block is the range of stack levels that a sub-model was the first to claim. It is released when its
-// last consumer has been enqueued; until that launch is complete the bytes are "waiting": another
-// launch may claim them if it waits for that launch's event (LaneState::Claim says which).
+// A block is the range of stack levels that a sub-model was the first to claim. It is released when
+// its last consumer has been enqueued; until that launch is complete the bytes are "waiting":
+// another launch may claim them if it waits for that launch's event (LaneState::Claim says which).
 #pragma once
 
 #include <array>
@@ -43,9 +43,13 @@ class LaneState {
   explicit LaneState(Bytes size);
   Bytes size() const { return size_; }
 
-  // Enqueues a launch on `end`. Returns the newest launch on the other end, not known to be complete,
-  // whose extent overlaps this one's addresses: the launch must wait for it on the stream.
-  // REQUIRES claim.extent + Held(Other(end)) <= size() (the scheduler's test grants no other).
+  // True if a launch of this extent stays clear of what the step on the other end holds.
+  bool Fits(End end, Bytes extent) const;
+  // Enqueues a launch on `end`. Returns the newest launch on the other end, not known to be
+  // complete, whose extent overlaps this one's addresses: the launch must wait for it on the
+  // stream. REQUIRES Fits(end, claim.extent) (the scheduler's test grants no other;
+  // CheckInvariants() would fail otherwise), and held_after <= extent, Held(end) <= extent: a
+  // step's levels never jump.
   std::optional<LaunchSeq> Enqueue(End end, LaunchSeq seq, const Claim& claim);
   // The launch and all before it on its end are complete.
   void Complete(End end, LaunchSeq seq);
@@ -53,15 +57,15 @@ class LaneState {
   // other memory, behind its last launch.
   void Drop(End end);
 
-  Bytes Held(End end) const;     // claimed by the step on this end after its newest launch
-  Bytes Reach(End end) const;    // the largest extent of a launch not known to be complete, or held
+  Bytes Held(End end) const;   // claimed by the step on this end after its newest launch
+  Bytes Reach(End end) const;  // the largest extent of a launch not known to be complete, or held
   const std::vector<Block>& Blocks(End end) const;  // from the end inwards; sum = Held(end)
-  bool Drained() const;          // nothing held and no launch outstanding
+  bool Drained() const;                             // nothing held and no launch outstanding
 
   struct Totals {
-    Bytes held[2];   // by end
-    Bytes waiting;   // released but behind an event, counted once, not claimed by the other end
-    Bytes free;      // the rest: held + waiting + free == size
+    Bytes held[2];  // by end
+    Bytes waiting;  // released but behind an event, counted once, not claimed by the other end
+    Bytes free;     // the rest: held + waiting + free == size
   };
   Totals Sum() const;
   void CheckInvariants() const;
