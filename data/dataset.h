@@ -8,15 +8,18 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "base/units.h"
 #include "graph/types.h"
 
 namespace ebb::data {
 
 class DataSet {
  public:
-  // Every field has the same number of rows (axis 0).
+  // Every field has the same number of rows (axis 0), at least one; else InvalidArgument.
   static absl::StatusOr<std::shared_ptr<const DataSet>> Create(
       std::map<std::string, graph::HostTensor> fields);
   int64_t rows() const { return rows_; }
@@ -28,21 +31,33 @@ class DataSet {
   int64_t rows_ = 0;
 };
 
-// By content, not by file name: .npz and .npy (v1-v3, C order, f4 f8 i1 u1 i2 i4 i8 b1; field "data" for
-// .npy), CSV with optional header (a field a column, or with `csv` options below), IDX; each also gzipped.
+// The most bytes that one data set may unpack to, whatever its compressed size.
+constexpr Bytes kMaxDataSetBytes = GiB(16);
+
+// The format is told by content, not by file name: .npz and .npy (versions 1 to 3, C order; f2 f4
+// f8 i1 u1 i2 u2 i4 u4 i8 b1 of either byte order), IDX (MNIST's), CSV with or without a header;
+// each also gzipped. A lone array (.npy, IDX) is the field "data". Types that graphs lack are
+// widened: f2 -> f32, i1 i2 u2 -> i32, u4 -> i64.
 struct CsvOptions {
-  // Column whose values are the i64 field "label"; -1 = last. All other columns are the f32 field "x".
+  // Column that becomes the field "label", from 0; negative counts from the end, -1 = last. Its
+  // type is i64, or f32 when a value is not whole. All other columns are the f32 field "x", in file
+  // order.
   int label_column = -1;
 };
+// InvalidArgument: damaged or inconsistent, with the place. Unimplemented: a format or element type
+// that is not supported, by name. ResourceExhausted: it unpacks to more than `limit`.
 absl::StatusOr<std::shared_ptr<const DataSet>> ParseDataSet(absl::string_view bytes,
-                                                            const CsvOptions& csv = {});
-// A 1-D integer array (.npy, .npz with one array, or text with one number a line).
-absl::StatusOr<std::vector<int64_t>> ParseIndex(absl::string_view bytes);
+                                                            const CsvOptions& csv = {},
+                                                            Bytes limit = kMaxDataSetBytes);
+// A 1-D integer array (.npy, .npz with one array, or text with one number a line), as it is: that
+// the indices fit the data set is for Validate() to see.
+absl::StatusOr<std::vector<int64_t>> ParseIndex(absl::string_view bytes,
+                                                Bytes limit = kMaxDataSetBytes);
 
 // One model input and the data field that feeds it.
 struct FieldBinding {
   std::string field;
-  graph::TensorType type;  // of the batch: axis 0 = batch size
+  graph::TensorType type;     // of the batch: axis 0 = batch size
   int64_t label_classes = 0;  // > 0: values must lie in [0, label_classes) or be ignore_index
   int64_t ignore_index = -100;
 };
@@ -55,22 +70,31 @@ struct BatchSource {
   int64_t batch_size = 1;
   uint64_t seed = 0;
   enum class Order { kSequential, kShuffled } order = Order::kSequential;
-  enum class Tail { kDrop, kPad } tail = Tail::kDrop;  // kPad: repeats the last row, `valid` < batch
+  enum class Tail {
+    kDrop,
+    kPad
+  } tail = Tail::kDrop;  // kPad: repeats the last row, `valid` < batch
 
   int64_t BatchesPerEpoch() const;
 };
 
-// The bindings fit: fields exist, row shapes match (a [1,8,8] row may feed [64] and the like only if the
-// element counts agree AND ranks differ by leading/trailing ones; integer -> float conversion is allowed,
-// float -> integer is not), labels are in range, floats are finite, the batch is not larger than the rows.
-// InvalidArgument names the field, row and value.
+// Whether a row of the data may feed a row of the model: the same shape up to leading and trailing
+// ones, or the same number of elements where one of the two is flat ([64] feeds [1,8,8]).
+bool RowShapesFit(absl::Span<const int64_t> data, absl::Span<const int64_t> model);
+
+// The source can be read: rows exist, fields exist, row shapes fit, element types convert (integer
+// -> float and wider or narrower of the same kind; float -> integer is not), values survive the
+// conversion, floats are finite, labels are in range, and with Tail::kDrop there is a whole batch.
+// InvalidArgument names the field, row and value and says what to do. Reads every row once.
 absl::Status Validate(const BatchSource& source);
 
-// Row order of an epoch: a permutation drawn from Philox keyed by (seed, epoch), or the file order.
+// The data-set rows in the order in which an epoch (from 0) reads them: source.rows as they are, or
+// in an unbiased permutation drawn from Philox keyed by the seed with the epoch as counter.
 std::vector<int64_t> EpochOrder(const BatchSource& source, int64_t epoch);
 
-// Writes batch `batch` of the given epoch order to `out[i]` (bindings' order, type.bytes() each) and
-// returns the number of valid rows. Converts element types. Thread-safe.
+// Writes batch `batch` (from 0, < BatchesPerEpoch()) of the given epoch order to `out[i]`
+// (bindings' order, type.bytes() each) and returns the number of valid rows. Converts element
+// types. For a source that Validate() accepts. Thread-safe.
 int64_t FillBatch(const BatchSource& source, const std::vector<int64_t>& order, int64_t batch,
                   const std::vector<void*>& out);
 

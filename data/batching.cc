@@ -1,0 +1,144 @@
+// Which rows make a batch, and their bytes.
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/philox.h"
+#include "data/dataset.h"
+
+namespace ebb::data {
+namespace {
+
+using graph::DType;
+using graph::NumElements;
+
+// A stream of words from Philox: key = seed, counter = (block, domain, epoch).
+class ShuffleWords {
+ public:
+  ShuffleWords(uint64_t seed, int64_t epoch)
+      : key_(PhiloxKeyFrom(seed)), epoch_(static_cast<uint64_t>(epoch)) {}
+
+  // Uniform in [0, bound), bound > 0, without bias: words that would favour small values are
+  // redrawn.
+  uint64_t Below(uint64_t bound) {
+    const uint64_t biased = (0 - bound) % bound;  // 2^64 mod bound
+    uint64_t word = Next();
+    while (word < biased) word = Next();
+    return word % bound;
+  }
+
+ private:
+  uint64_t Next() {
+    if (used_ == 2) {
+      constexpr uint32_t kDomain = 0x73687566;  // "shuf": apart from other uses of the same seed
+      words_ = Philox({static_cast<uint32_t>(block_), kDomain + static_cast<uint32_t>(block_ >> 32),
+                       static_cast<uint32_t>(epoch_), static_cast<uint32_t>(epoch_ >> 32)},
+                      key_);
+      ++block_;
+      used_ = 0;
+    }
+    const uint64_t word = uint64_t{words_[2 * used_]} << 32 | words_[2 * used_ + 1];
+    ++used_;
+    return word;
+  }
+
+  PhiloxKey key_;
+  uint64_t epoch_;
+  uint64_t block_ = 0;
+  PhiloxCounter words_ = {};
+  size_t used_ = 2;
+};
+
+template <class From, class To>
+void ConvertRow(const std::byte* from, std::byte* to, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    From value;
+    std::memcpy(&value, from + i * sizeof(From), sizeof(From));
+    const To converted = static_cast<To>(value);
+    std::memcpy(to + i * sizeof(To), &converted, sizeof(To));
+  }
+}
+
+template <class From>
+void ConvertRowTo(DType to_type, const std::byte* from, std::byte* to, int64_t count) {
+  switch (to_type) {
+    case DType::kF32:
+      return ConvertRow<From, float>(from, to, count);
+    case DType::kF64:
+      return ConvertRow<From, double>(from, to, count);
+    case DType::kI32:
+      if constexpr (std::is_integral_v<From>) return ConvertRow<From, int32_t>(from, to, count);
+      break;
+    case DType::kI64:
+      if constexpr (std::is_integral_v<From>) return ConvertRow<From, int64_t>(from, to, count);
+      break;
+    case DType::kU8:
+      if constexpr (std::is_integral_v<From>) return ConvertRow<From, uint8_t>(from, to, count);
+      break;
+    case DType::kBool:
+      break;
+  }
+  EBB_CHECK(false && "a conversion that Validate() refuses");
+}
+
+void CopyRow(DType from_type, DType to_type, const std::byte* from, std::byte* to, int64_t count) {
+  if (from_type == to_type) {
+    std::memcpy(to, from, static_cast<size_t>((SizeOf(to_type) * count).count()));
+    return;
+  }
+  switch (from_type) {
+    case DType::kF32:
+      return ConvertRowTo<float>(to_type, from, to, count);
+    case DType::kF64:
+      return ConvertRowTo<double>(to_type, from, to, count);
+    case DType::kI32:
+      return ConvertRowTo<int32_t>(to_type, from, to, count);
+    case DType::kI64:
+      return ConvertRowTo<int64_t>(to_type, from, to, count);
+    case DType::kU8:
+    case DType::kBool:
+      return ConvertRowTo<uint8_t>(to_type, from, to, count);
+  }
+}
+
+}  // namespace
+
+int64_t BatchSource::BatchesPerEpoch() const {
+  const auto count = static_cast<int64_t>(rows.size());
+  return tail == Tail::kDrop ? count / batch_size : (count + batch_size - 1) / batch_size;
+}
+
+std::vector<int64_t> EpochOrder(const BatchSource& source, int64_t epoch) {
+  std::vector<int64_t> order = source.rows;
+  if (source.order == BatchSource::Order::kSequential) return order;
+  ShuffleWords words(source.seed, epoch);
+  for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[words.Below(i)]);
+  return order;
+}
+
+int64_t FillBatch(const BatchSource& source, const std::vector<int64_t>& order, int64_t batch,
+                  const std::vector<void*>& out) {
+  EBB_CHECK(out.size() == source.bindings.size());
+  EBB_CHECK(order.size() == source.rows.size());
+  EBB_CHECK(batch >= 0 && batch < source.BatchesPerEpoch());
+  const int64_t first = batch * source.batch_size;
+  const int64_t valid = std::min(source.batch_size, static_cast<int64_t>(order.size()) - first);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const FieldBinding& binding = source.bindings[i];
+    const graph::HostTensor& field = source.data->fields().at(binding.field);
+    const int64_t row_elements = NumElements(field.type.shape) / source.data->rows();
+    const int64_t from_bytes = (SizeOf(field.type.dtype) * row_elements).count();
+    const int64_t to_bytes = (SizeOf(binding.type.dtype) * row_elements).count();
+    auto* to = static_cast<std::byte*>(out[i]);
+    for (int64_t row = 0; row < source.batch_size; ++row, to += to_bytes) {
+      const int64_t from = order[static_cast<size_t>(first + std::min(row, valid - 1))];
+      CopyRow(field.type.dtype, binding.type.dtype, field.data.data() + from * from_bytes, to,
+              row_elements);
+    }
+  }
+  return valid;
+}
+
+}  // namespace ebb::data

@@ -1,0 +1,30 @@
+// From the raw bytes of an array in a file to a host tensor of a type that graphs know. Shared by
+// the binary formats. Stateless.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "graph/types.h"
+
+namespace ebb::data {
+
+enum class ByteOrder { kLittle, kBig };
+
+// An element as it lies in the file: `kind` is numpy's letter ('f', 'i', 'u', 'b').
+struct RawElement {
+  char kind = 'f';
+  int bytes = 4;
+  ByteOrder order = ByteOrder::kLittle;
+};
+
+// The payload must have exactly the bytes that the shape says (checked before anything is
+// allocated).
+absl::StatusOr<graph::HostTensor> DecodeArray(RawElement element, const graph::Shape& shape,
+                                              absl::string_view payload);
+
+// Text from a file as it may stand in a message: escaped, and shortened if long.
+std::string Quoted(absl::string_view text);
+
+}  // namespace ebb::data

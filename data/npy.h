@@ -1,0 +1,24 @@
+// numpy's .npy format (versions 1 to 3) and its zip of several, .npz. Stateless.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/units.h"
+#include "graph/types.h"
+
+namespace ebb::data {
+
+bool IsNpy(absl::string_view bytes);
+bool IsZip(absl::string_view bytes);
+
+// InvalidArgument: damaged, or in Fortran order. Unimplemented: an element type, by name.
+absl::StatusOr<graph::HostTensor> ParseNpy(absl::string_view bytes);
+
+// The arrays by name (without ".npy"). ResourceExhausted: together more than `limit` unpacked.
+absl::StatusOr<std::map<std::string, graph::HostTensor>> ParseNpz(absl::string_view bytes,
+                                                                  Bytes limit);
+
+}  // namespace ebb::data

@@ -1,0 +1,204 @@
+// Everything that could go wrong with a job's data, found before its first step.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "data/dataset.h"
+#include "data/decode.h"
+
+namespace ebb::data {
+namespace {
+
+using graph::DType;
+using graph::NumElements;
+
+absl::Span<const int64_t> WithoutOuterOnes(absl::Span<const int64_t> shape) {
+  while (!shape.empty() && shape.front() == 1) shape.remove_prefix(1);
+  while (!shape.empty() && shape.back() == 1) shape.remove_suffix(1);
+  return shape;
+}
+
+int64_t Product(absl::Span<const int64_t> shape) {
+  int64_t product = 1;
+  for (int64_t dim : shape) product *= dim;
+  return product;
+}
+
+absl::Span<const int64_t> RowOf(const graph::Shape& shape) {
+  return absl::MakeConstSpan(shape).subspan(1);
+}
+
+std::string ShapeText(absl::Span<const int64_t> shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
+}
+
+bool Converts(DType from, DType to) {
+  if (from == to) return true;
+  if (to == DType::kBool) return false;
+  return IsFloat(to) || !IsFloat(from);
+}
+
+// Why a value cannot be used, or nullptr.
+template <class From, class To>
+const char* Problem(From value) {
+  if constexpr (std::is_floating_point_v<From>) {
+    if (std::isnan(value) || std::isinf(value)) return "is not finite; clean the data";
+    if (std::abs(value) > std::numeric_limits<To>::max()) {
+      return "is too large for f32; scale the data";
+    }
+  } else if constexpr (std::is_integral_v<To>) {
+    if (value < std::numeric_limits<To>::lowest() || value > std::numeric_limits<To>::max()) {
+      return "does not fit the model input's type";
+    }
+  }
+  return nullptr;
+}
+
+template <class From>
+const char* ProblemTo(DType to, From value) {
+  if constexpr (std::is_floating_point_v<From>) {
+    return to == DType::kF32 ? Problem<From, float>(value) : Problem<From, double>(value);
+  } else {
+    // Compared as signed 64-bit numbers, which hold every integer type of graphs.
+    const int64_t wide = value;
+    switch (to) {
+      case DType::kI32:
+        return Problem<int64_t, int32_t>(wide);
+      case DType::kU8:
+        return wide < 0 || wide > 255 ? "does not fit the model input's type u8" : nullptr;
+      default:
+        return nullptr;
+    }
+  }
+}
+
+template <class From>
+absl::Status CheckValues(const BatchSource& source, const FieldBinding& binding,
+                         const graph::HostTensor& field) {
+  const int64_t row_elements = NumElements(field.type.shape) / source.data->rows();
+  const absl::Span<const From> values = field.as<From>();
+  for (int64_t row : source.rows) {
+    for (int64_t i = 0; i < row_elements; ++i) {
+      const From value = values[static_cast<size_t>(row * row_elements + i)];
+      const auto where = [&] {
+        return absl::StrCat("field \"", binding.field, "\", row ", row,
+                            row_elements > 1 ? absl::StrCat(", element ", i) : std::string(), ": ",
+                            +value);
+      };
+      if (const char* problem = ProblemTo(binding.type.dtype, value)) {
+        return absl::InvalidArgumentError(absl::StrCat(where(), " ", problem));
+      }
+      if constexpr (std::is_integral_v<From>) {
+        if (binding.label_classes > 0 && static_cast<int64_t>(value) != binding.ignore_index &&
+            (static_cast<int64_t>(value) < 0 ||
+             static_cast<int64_t>(value) >= binding.label_classes)) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              where(), " is not a class of the model, which has ", binding.label_classes,
+              "; labels must be 0 to ", binding.label_classes - 1, ", or ", binding.ignore_index,
+              " to be ignored"));
+        }
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckValues(const BatchSource& source, const FieldBinding& binding,
+                         const graph::HostTensor& field) {
+  switch (field.type.dtype) {
+    case DType::kF32:
+      return CheckValues<float>(source, binding, field);
+    case DType::kF64:
+      return CheckValues<double>(source, binding, field);
+    case DType::kI32:
+      return CheckValues<int32_t>(source, binding, field);
+    case DType::kI64:
+      return CheckValues<int64_t>(source, binding, field);
+    case DType::kU8:
+    case DType::kBool:
+      return CheckValues<uint8_t>(source, binding, field);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBinding(const BatchSource& source, const FieldBinding& binding) {
+  const auto& fields = source.data->fields();
+  const auto found = fields.find(binding.field);
+  if (found == fields.end()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the data set has no field ", Quoted(binding.field), "; it has ",
+        absl::StrJoin(fields, ", ",
+                      [](std::string* out, const auto& field) {
+                        absl::StrAppend(out, "\"", field.first, "\" ", ToString(field.second.type));
+                      }),
+        "; bind the model input to one of them"));
+  }
+  const graph::HostTensor& field = found->second;
+  const graph::TensorType& type = binding.type;
+  if (type.shape.empty() || type.shape[0] != source.batch_size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("field \"", binding.field, "\" feeds a model input of type ", ToString(type),
+                     ", whose axis 0 is not the batch size ", source.batch_size,
+                     "; export the model with a dynamic batch axis"));
+  }
+  if (!RowShapesFit(RowOf(field.type.shape), RowOf(type.shape))) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "field \"", binding.field, "\" has rows of shape ", ShapeText(RowOf(field.type.shape)),
+        " but the model input takes ", ShapeText(RowOf(type.shape)),
+        "; reshape or transpose the data (a flat row feeds any shape of as many elements)"));
+  }
+  if (!Converts(field.type.dtype, type.dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("field \"", binding.field, "\" is ", Name(field.type.dtype),
+                     " but the model input is ", Name(type.dtype), ", and ", Name(field.type.dtype),
+                     " is not converted to ", Name(type.dtype), "; save it as ", Name(type.dtype)));
+  }
+  if (binding.label_classes > 0 && IsFloat(field.type.dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("field \"", binding.field, "\" is ", Name(field.type.dtype),
+                     " but class labels are integers; save it as i64"));
+  }
+  return CheckValues(source, binding, field);
+}
+
+}  // namespace
+
+bool RowShapesFit(absl::Span<const int64_t> data, absl::Span<const int64_t> model) {
+  if (Product(data) != Product(model)) return false;
+  const absl::Span<const int64_t> a = WithoutOuterOnes(data);
+  const absl::Span<const int64_t> b = WithoutOuterOnes(model);
+  return a.size() <= 1 || b.size() <= 1 || a == b;
+}
+
+absl::Status Validate(const BatchSource& source) {
+  if (source.data == nullptr) return absl::InvalidArgumentError("there is no data set");
+  if (source.batch_size < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch_size is ", source.batch_size, "; it must be at least 1"));
+  }
+  const auto count = static_cast<int64_t>(source.rows.size());
+  if (count == 0) return absl::InvalidArgumentError("no row is selected; check the index");
+  for (size_t i = 0; i < source.rows.size(); ++i) {
+    if (source.rows[i] < 0 || source.rows[i] >= source.data->rows()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "index entry ", i, " is row ", source.rows[i], ", but the data set has rows 0 to ",
+          source.data->rows() - 1, "; the index belongs to other data"));
+    }
+  }
+  if (source.tail == BatchSource::Tail::kDrop && source.batch_size > count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "batch_size ", source.batch_size, " is larger than the ", count,
+        " rows selected, so that no batch is ever full; set it to ", count, " or less"));
+  }
+  for (const FieldBinding& binding : source.bindings) {
+    EBB_RETURN_IF_ERROR(CheckBinding(source, binding));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ebb::data
