@@ -1,0 +1,262 @@
+// What every device must do, whatever its kernels: run once for each device that computes.
+#include <cstring>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "device/device.h"
+#include "gmock/gmock.h"
+#include "graph/op.h"
+#include "gtest/gtest.h"
+
+namespace ebb::device {
+namespace {
+
+using graph::DType;
+using ::testing::HasSubstr;
+
+class DeviceContract : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    auto device = OpenDevice(GetParam(), {});
+    ASSERT_TRUE(device.ok()) << device.status();
+    device_ = *std::move(device);
+  }
+
+  // y1 = Neg(x), y2 = Neg(y1), ... of `elements` floats.
+  graph::Graph NegChain(int nodes, int64_t elements, const graph::OpDef* op) {
+    graph::Graph graph;
+    ValueId last = graph.AddValue("x", {DType::kF32, {elements}}, graph::Role::kInput);
+    for (int i = 0; i < nodes; ++i) {
+      const ValueId y = graph.AddValue("y", {DType::kF32, {elements}}, graph::Role::kActivation);
+      const NodeId id(i);
+      graph.value(y).producer = id;
+      graph::Node node;
+      node.id = id;
+      node.name = "neg" + std::to_string(i);
+      node.op = op;
+      node.inputs = {last};
+      node.outputs = {y};
+      graph.nodes.push_back(node);
+      last = y;
+    }
+    return graph;
+  }
+
+  std::unique_ptr<Device> device_;
+  const graph::OpDef neg_{.name = "Neg"};
+};
+
+TEST_P(DeviceContract, SpecNamesItsKindAndMemory) {
+  EXPECT_EQ(device_->spec().kind, GetParam());
+  EXPECT_GT(device_->spec().memory, Bytes(0));
+  EXPECT_EQ(device_->spec().granule, device_->granules().granule());
+  EXPECT_GE(device_->spec().alignment, Bytes(64));
+  EXPECT_GE(device_->spec().parallelism, 1);
+}
+
+TEST_P(DeviceContract, WorkOfOneStreamRunsInOrder) {
+  const StreamId stream = device_->CreateStream();
+  std::vector<int> cells(200, 0);
+  const int one = 1;
+  device_->Write(stream, &cells[0], {reinterpret_cast<const char*>(&one), sizeof(one)});
+  for (size_t i = 1; i < cells.size(); ++i) {
+    device_->Copy(stream, &cells[i], &cells[i - 1], Bytes(sizeof(int)));
+  }
+  device_->Synchronize(stream);
+  EXPECT_EQ(cells.back(), 1);
+  device_->DestroyStream(stream);
+}
+
+TEST_P(DeviceContract, WriteKeepsTheBytesItWasGiven) {
+  const StreamId stream = device_->CreateStream();
+  int64_t value = 7, target = 0;
+  device_->Write(stream, &target, {reinterpret_cast<const char*>(&value), sizeof(value)});
+  value = 8;
+  device_->Synchronize(stream);
+  EXPECT_EQ(target, 7);
+}
+
+TEST_P(DeviceContract, LaunchRunsExactlyTheNodesAskedFor) {
+  const graph::Graph graph = NegChain(4, 3, &neg_);
+  auto program = device_->Compile(graph);
+  ASSERT_TRUE(program.ok()) << program.status();
+  alignas(64) float x[3] = {9, 9, 9}, y[4][16] = {{1, 2, 3}};
+  Bindings bindings{.values = {x, y[0], y[1], y[2], y[3]},
+                    .workspaces = std::vector<void*>(4, nullptr)};
+  const StreamId stream = device_->CreateStream();
+  device_->Launch(stream, {program->get(), &bindings, 1, 2});
+  device_->Synchronize(stream);
+  EXPECT_EQ(y[0][0], 1);   // node 0 did not run
+  EXPECT_EQ(y[1][2], -3);  // nodes 1 and 2 did
+  EXPECT_EQ(y[2][2], 3);
+  EXPECT_EQ(y[3][2], 0);  // node 3 did not
+}
+
+TEST_P(DeviceContract, CompileNamesTheNodeAndOpWithoutAKernel) {
+  const graph::OpDef unknown{.name = "Frobnicate"};
+  const graph::Graph graph = NegChain(1, 1, &unknown);
+  auto program = device_->Compile(graph);
+  EXPECT_EQ(program.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_EQ(program.status().message(),
+            "node 'neg0': op Frobnicate has no kernel on device " + GetParam());
+}
+
+TEST_P(DeviceContract, EventCompletesAfterTheWorkBeforeIt) {
+  const StreamId stream = device_->CreateStream();
+  std::vector<char> from(1 << 20, 1), to(1 << 20, 0);
+  device_->Copy(stream, to.data(), from.data(), Bytes(1 << 20));
+  const EventId event = device_->Record(stream);
+  while (!device_->Query(event).complete) device_->AwaitProgress(absl::InfiniteDuration());
+  EXPECT_EQ(to, from);
+  const EventState state = device_->Query(event);
+  EXPECT_TRUE(state.status.ok());
+  EXPECT_LE(state.start, state.end);
+  device_->Release(event);
+}
+
+TEST_P(DeviceContract, StampsOfConsecutiveEventsDoNotOverlap) {
+  const StreamId stream = device_->CreateStream();
+  std::vector<char> from(1 << 20, 1), to(1 << 20, 0);
+  std::vector<EventId> events;
+  for (int i = 0; i < 8; ++i) {
+    device_->Copy(stream, to.data(), from.data(), Bytes(1 << 20));
+    events.push_back(device_->Record(stream));
+  }
+  device_->Synchronize(stream);
+  for (size_t i = 1; i < events.size(); ++i) {
+    EXPECT_LE(device_->Query(events[i - 1]).end, device_->Query(events[i]).start);
+  }
+}
+
+TEST_P(DeviceContract, WaitOrdersWorkAcrossStreams) {
+  // A token goes round 4 streams; each hop waits for the event of the hop before it.
+  std::vector<StreamId> streams;
+  for (int i = 0; i < 4; ++i) streams.push_back(device_->CreateStream());
+  std::vector<int> cells(401, 0);
+  cells[0] = 42;
+  for (size_t i = 0; i + 1 < cells.size(); ++i) {
+    const StreamId stream = streams[i % streams.size()];
+    device_->Copy(stream, &cells[i + 1], &cells[i], Bytes(sizeof(int)));
+    const EventId event = device_->Record(stream);
+    device_->Wait(streams[(i + 1) % streams.size()], event);
+    device_->Release(event);  // the wait keeps its meaning
+  }
+  device_->Synchronize(streams[(cells.size() - 2) % streams.size()]);
+  EXPECT_EQ(cells.back(), 42);
+  for (StreamId stream : streams) device_->DestroyStream(stream);
+}
+
+TEST_P(DeviceContract, WaitingForACompleteEventIsHarmless) {
+  const StreamId first = device_->CreateStream();
+  const StreamId second = device_->CreateStream();
+  const EventId event = device_->Record(first);
+  device_->Synchronize(first);
+  device_->Wait(second, event);
+  device_->Wait(first, event);
+  device_->Synchronize(second);
+  device_->Synchronize(first);
+  EXPECT_TRUE(device_->Query(event).complete);
+}
+
+TEST_P(DeviceContract, AwaitProgressSeesAnEventThatCompletedBeforeTheCall) {
+  const StreamId stream = device_->CreateStream();
+  device_->Record(stream);
+  device_->Synchronize(stream);
+  device_->AwaitProgress(absl::InfiniteDuration());  // would block for ever if it were lost
+}
+
+TEST_P(DeviceContract, AwaitProgressReturnsAtItsTimeout) {
+  device_->AwaitProgress(absl::Milliseconds(1));
+}
+
+TEST_P(DeviceContract, WakeEndsAwaitProgressEvenWhenItComesFirst) {
+  device_->Wake();
+  device_->AwaitProgress(absl::InfiniteDuration());
+  std::thread waker([&] { device_->Wake(); });
+  device_->AwaitProgress(absl::InfiniteDuration());
+  waker.join();
+}
+
+TEST_P(DeviceContract, StreamsAndEventsAreNeverReused) {
+  std::set<StreamId> streams;
+  std::set<EventId> events;
+  for (int i = 0; i < 5; ++i) {
+    const StreamId stream = device_->CreateStream();
+    const EventId event = device_->Record(stream);
+    EXPECT_TRUE(streams.insert(stream).second);
+    EXPECT_TRUE(events.insert(event).second);
+    device_->DestroyStream(stream);
+    EXPECT_TRUE(device_->Query(event).complete);  // destroying waits for the stream's work
+    device_->Release(event);
+  }
+}
+
+TEST_P(DeviceContract, ManyThreadsMayEnqueueAtOnce) {
+  std::vector<std::thread> threads;
+  std::vector<int> cells(4, 0);
+  for (size_t t = 0; t < cells.size(); ++t) {
+    threads.emplace_back([&, t] {
+      const StreamId stream = device_->CreateStream();
+      for (int i = 1; i <= 100; ++i) {
+        device_->Write(stream, &cells[t], {reinterpret_cast<const char*>(&i), sizeof(i)});
+        device_->Release(device_->Record(stream));
+      }
+      device_->DestroyStream(stream);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(cells, ::testing::Each(100));
+}
+
+TEST_P(DeviceContract, CommittedMemoryCanBeUsedAndComesBackZeroed) {
+  memory::GranuleSource& granules = device_->granules();
+  const Bytes granule = granules.granule();
+  auto base = granules.Reserve(granule * 8);
+  ASSERT_TRUE(base.ok()) << base.status();
+  ASSERT_TRUE(granules.Commit(*base, granule * 2, granule * 3).ok());
+  char* middle = *base + (granule * 2).count();
+  const auto size = static_cast<size_t>((granule * 3).count());
+  EXPECT_EQ(std::count(middle, middle + size, 0), static_cast<int64_t>(size));
+  std::memset(middle, 1, size);
+  granules.Decommit(*base, granule * 3, granule);
+  ASSERT_TRUE(granules.Commit(*base, granule * 3, granule).ok());
+  EXPECT_EQ(middle[0], 1);                    // kept
+  EXPECT_EQ(middle[granule.count()], 0);      // taken and given again
+  EXPECT_EQ(middle[granule.count() * 2], 1);  // kept
+  granules.Decommit(*base, granule * 2, granule * 3);
+  granules.Unreserve(*base, granule * 8);
+}
+
+TEST_P(DeviceContract, TooMuchOrOddMemoryIsRefusedWithAReason) {
+  memory::GranuleSource& granules = device_->granules();
+  auto huge = granules.Reserve(Bytes(int64_t{1} << 62));
+  EXPECT_EQ(huge.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(granules.Reserve(Bytes(0)).status().code(), absl::StatusCode::kInvalidArgument);
+  auto base = granules.Reserve(granules.granule());
+  ASSERT_TRUE(base.ok());
+  absl::Status odd = granules.Commit(*base, Bytes(0), Bytes(100));
+  EXPECT_EQ(odd.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(odd.message()), HasSubstr("granules"));
+  granules.Unreserve(*base, granules.granule());
+}
+
+TEST_P(DeviceContract, OptionsOutOfRangeAreRefused) {
+  EXPECT_EQ(OpenDevice(GetParam(), {.threads_per_stream = -1}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceContract, ::testing::Values("ref"),
+                         [](const auto& info) { return info.param; });
+
+TEST(OpenDevice, UnknownNamesListWhatThereIs) {
+  for (const char* name : {"", "gpu", "cuda:x", "cuda:-1", "sim:v100"}) {
+    const absl::Status status = OpenDevice(name, {}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << name;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("\"cpu\", \"ref\"")) << name;
+  }
+}
+
+}  // namespace
+}  // namespace ebb::device
