@@ -1,5 +1,7 @@
 """The example networks. Each takes the digits' raw pixels (0..16) and scales them itself, so that a
 job needs no preprocessing. `width` shrinks them for the numerical fixtures of tests/golden."""
+import inspect
+
 import torch
 from torch import nn
 
@@ -78,7 +80,7 @@ def export(model, row_shape, path):
     """Writes an ONNX file to train from: training mode, nothing folded, a dynamic batch axis."""
     model = model.train()
     options = {}
-    if "dynamo" in torch.onnx.export.__code__.co_varnames:  # PyTorch 2.5 and later
+    if "dynamo" in inspect.signature(torch.onnx.export).parameters:  # PyTorch 2.5 and later
         options["dynamo"] = False
     torch.onnx.export(
         model, (torch.zeros(2, *row_shape),), path,
