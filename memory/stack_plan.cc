@@ -72,6 +72,25 @@ double Cost(const StackPlan& plan) {
          kMeanWeight * sum / static_cast<double>(plan.extent.size());
 }
 
+// The highest range stands on holes that an earlier one left: it is placed before all others, and
+// again for the one that is highest then. Stops when there is nothing to gain.
+void PromoteHighest(absl::Span<const LiveRange> ranges, std::vector<int> order, Bytes floor,
+                    Bytes alignment, StackPlan* best) {
+  constexpr int kRounds = 24;
+  const int num_steps = static_cast<int>(best->extent.size());
+  StackPlan plan = *best;
+  for (int round = 0; round < kRounds && best->peak > floor; ++round) {
+    const auto highest = std::find_if(order.begin(), order.end(), [&](int index) {
+      const auto i = static_cast<size_t>(index);
+      return plan.offset[i] + AlignUp(ranges[i].bytes, alignment) == plan.peak;
+    });
+    std::rotate(order.begin(), highest, highest + 1);
+    plan = FirstFit(ranges, order, num_steps, alignment);
+    plan.strategy = best->strategy;
+    if (Cost(plan) < Cost(*best)) *best = plan;
+  }
+}
+
 // Orders compare these tuples; the index comes last, so that every order is total.
 using Key = std::tuple<int64_t, int64_t, int64_t>;
 struct Strategy {
@@ -118,6 +137,7 @@ StackPlan PlanStack(absl::Span<const LiveRange> ranges, int num_steps, Bytes ali
     EBB_CHECK(range.bytes >= Bytes(0));
     EBB_CHECK(0 <= range.first && range.first <= range.last && range.last < num_steps);
   }
+  const Bytes floor = LivePeak(ranges, alignment);
   StackPlan best;
   std::vector<int> order(ranges.size());
   for (const Strategy& strategy : kPortfolio) {
@@ -128,6 +148,7 @@ StackPlan PlanStack(absl::Span<const LiveRange> ranges, int num_steps, Bytes ali
     });
     StackPlan plan = FirstFit(ranges, order, num_steps, alignment);
     plan.strategy = strategy.name;
+    PromoteHighest(ranges, order, floor, alignment, &plan);
     if (best.strategy.empty() || Cost(plan) < Cost(best)) best = std::move(plan);
   }
   return best;
