@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "device/cpu/cpu_device.h"
 #include "device/cuda/cuda_device.h"
 #include "device/device.h"
 #include "device/ref/ref_device.h"
@@ -18,6 +19,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name,
                                                    options.threads_per_stream,
                                                    "; it must be 0 (the default) or more"));
   }
+  if (name == "cpu") return OpenCpu(options);
   if (name == "ref") return OpenRef(options);
   absl::string_view ordinal_text = name;
   if (name == "cuda") return OpenCuda(0, options);

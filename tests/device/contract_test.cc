@@ -247,7 +247,7 @@ TEST_P(DeviceContract, OptionsOutOfRangeAreRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, DeviceContract, ::testing::Values("ref"),
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceContract, ::testing::Values("ref", "cpu"),
                          [](const auto& info) { return info.param; });
 
 TEST(OpenDevice, UnknownNamesListWhatThereIs) {

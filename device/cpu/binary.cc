@@ -1,0 +1,252 @@
+// Ops of several inputs with numpy broadcasting: arithmetic, AddN, Where and Expand.
+#include "device/cpu/broadcast.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "device/cpu/vec.h"
+
+namespace ebb::device::cpu {
+
+absl::StatusOr<Shape> OperandShape(const Node& node, const Value& value, const Value& out) {
+  const Shape& shape = value.type.shape;
+  const size_t rank = out.type.shape.size();
+  if (out.layout == Layout::kPlain && value.layout == Layout::kPlain) return shape;
+  Shape padded(rank - std::min(rank, shape.size()), 1);
+  padded.insert(padded.end(), shape.begin(), shape.end());
+  if (value.layout == out.layout || LayoutFree(padded)) return PhysicalShape(padded, out.layout);
+  return absl::UnimplementedError(
+      absl::StrCat(node.op->name, " on cpu mixes layouts: \"", value.name, "\" ",
+                   graph::ToString(value.type), " with \"", out.name, "\""));
+}
+
+namespace {
+
+struct Add {
+  template <class T>
+  EBB_INLINE T operator()(T a, T b) const { return a + b; }
+};
+struct Sub {
+  template <class T>
+  EBB_INLINE T operator()(T a, T b) const { return a - b; }
+};
+struct Mul {
+  template <class T>
+  EBB_INLINE T operator()(T a, T b) const { return a * b; }
+};
+struct Div {
+  EBB_INLINE float operator()(float a, float b) const { return a / b; }
+  template <class T>
+  EBB_INLINE T operator()(T a, T b) const {  // never traps
+    return b == 0 ? 0 : (b == -1 ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a)) : a / b);
+  }
+};
+struct Pow {
+  EBB_INLINE float operator()(float a, float b) const { return std::pow(a, b); }
+};
+struct Max {
+  template <class T>
+  EBB_INLINE T operator()(T a, T b) const {
+    const T larger = a >= b ? a : b;  // b if either is NaN
+    return a != a ? a : larger;
+  }
+};
+struct Min {
+  template <class T>
+  EBB_INLINE T operator()(T a, T b) const {
+    const T smaller = a <= b ? a : b;
+    return a != a ? a : smaller;
+  }
+};
+struct GreaterEqual {
+  EBB_INLINE float operator()(float a, float b) const { return a >= b ? 1.0f : 0.0f; }
+};
+
+template <class T, class F>
+EBB_CLONES void BinaryRow(const T* a, int64_t sa, const T* b, int64_t sb, T* y, int64_t n, F f) {
+  if (sa != 0 && sb != 0) {
+    EBB_IVDEP
+    for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+  } else if (sa != 0) {
+    const T scalar = *b;
+    EBB_IVDEP
+    for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], scalar);
+  } else if (sb != 0) {
+    const T scalar = *a;
+    EBB_IVDEP
+    for (int64_t i = 0; i < n; ++i) y[i] = f(scalar, b[i]);
+  } else {
+    const T value = f(*a, *b);
+    for (int64_t i = 0; i < n; ++i) y[i] = value;
+  }
+}
+
+template <class T, class F>
+Kernel BinaryOf(const Broadcast<2>& plan) {
+  return MakeKernel([plan](const KernelArgs& args) {
+    const T* a = InPtr<T>(args, 0);
+    const T* b = InPtr<T>(args, 1);
+    T* y = OutPtr<T>(args);
+    const int64_t sa = plan.stride[0][plan.rank - 1];
+    const int64_t sb = plan.stride[1][plan.rank - 1];
+    plan.ForEachRow([&](const std::array<int64_t, 2>& at, int64_t out) {
+      BinaryRow(a + at[0], sa, b + at[1], sb, y + out, plan.row, F());
+    });
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Broadcast<2>> PlanBinary(const Graph& graph, const Node& node) {
+  const Value& out = Out(graph, node);
+  EBB_ASSIGN_OR_RETURN(const Shape a, OperandShape(node, In(graph, node, 0), out));
+  EBB_ASSIGN_OR_RETURN(const Shape b, OperandShape(node, In(graph, node, 1), out));
+  return MakeBroadcast<2>(PhysicalShape(out), {a, b});
+}
+
+template <class F>
+absl::StatusOr<Kernel> FloatBinary(const Graph& graph, const Node& node) {
+  EBB_RETURN_IF_ERROR(RequireF32(graph, node));
+  EBB_ASSIGN_OR_RETURN(const auto plan, PlanBinary(graph, node));
+  return BinaryOf<float, F>(plan);
+}
+
+template <class F>
+absl::StatusOr<Kernel> Binary(const Graph& graph, const Node& node) {
+  EBB_ASSIGN_OR_RETURN(const auto plan, PlanBinary(graph, node));
+  switch (const Value& out = Out(graph, node); out.type.dtype) {
+    case DType::kF32: return BinaryOf<float, F>(plan);
+    case DType::kI32: return BinaryOf<int32_t, F>(plan);
+    case DType::kI64: return BinaryOf<int64_t, F>(plan);
+    default: return BadType(node, out.type.dtype);
+  }
+}
+
+// Squares and roots are what Pow is used for: they need not go through pow().
+absl::StatusOr<Kernel> MakePow(const Graph& graph, const Node& node) {
+  EBB_ASSIGN_OR_RETURN(Kernel general, FloatBinary<Pow>(graph, node));
+  if (NumElements(In(graph, node, 1).type.shape) != 1) return general;
+  const int64_t n = OutElements(graph, node);
+  const bool same_size = NumElements(In(graph, node, 0).type.shape) == n;
+  return MakeKernel([n, same_size, general](const KernelArgs& args) {
+    const float exponent = *InPtr<float>(args, 1);
+    if (same_size && exponent == 2.0f) {
+      Map1(InPtr<float>(args), OutPtr<float>(args), n, [](float x) { return x * x; });
+      return absl::OkStatus();
+    }
+    if (same_size && exponent == 1.0f) {
+      Map1(InPtr<float>(args), OutPtr<float>(args), n, [](float x) { return x; });
+      return absl::OkStatus();
+    }
+    return general.run(args);
+  });
+}
+
+template <class T>
+Kernel AddNOf(int64_t n) {
+  return MakeKernel([n](const KernelArgs& args) {
+    T* y = OutPtr<T>(args);
+    if (args.in.size() == 1) {
+      if (y != InPtr<T>(args)) std::copy_n(InPtr<T>(args), n, y);
+      return absl::OkStatus();
+    }
+    BinaryRow(InPtr<T>(args, 0), 1, InPtr<T>(args, 1), 1, y, n, Add());
+    for (size_t i = 2; i < args.in.size(); ++i) {
+      BinaryRow<T>(y, 1, InPtr<T>(args, i), 1, y, n, Add());
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Kernel> MakeAddN(const Graph& graph, const Node& node) {
+  const Value& out = Out(graph, node);
+  for (const ValueId in : node.inputs) {
+    if (graph.value(in).layout != out.layout && !LayoutFree(out.type.shape)) {
+      return absl::UnimplementedError("AddN on cpu mixes layouts");
+    }
+  }
+  const int64_t n = OutElements(graph, node);
+  switch (out.type.dtype) {
+    case DType::kF32: return AddNOf<float>(n);
+    case DType::kI32: return AddNOf<int32_t>(n);
+    case DType::kI64: return AddNOf<int64_t>(n);
+    default: return BadType(node, out.type.dtype);
+  }
+}
+
+template <class T>
+EBB_CLONES void WhereRow(const uint8_t* cond, int64_t sc, const T* a, int64_t sa, const T* b,
+                         int64_t sb, T* y, int64_t n) {
+  EBB_IVDEP
+  for (int64_t i = 0; i < n; ++i) y[i] = cond[i * sc] != 0 ? a[i * sa] : b[i * sb];
+}
+
+// Elements are moved, not computed with: one kernel a size.
+template <class T>
+Kernel WhereOf(const Broadcast<3>& plan) {
+  return MakeKernel([plan](const KernelArgs& args) {
+    const int last = plan.rank - 1;
+    plan.ForEachRow([&](const std::array<int64_t, 3>& at, int64_t out) {
+      WhereRow(InPtr<uint8_t>(args, 0) + at[0], plan.stride[0][last], InPtr<T>(args, 1) + at[1],
+               plan.stride[1][last], InPtr<T>(args, 2) + at[2], plan.stride[2][last],
+               OutPtr<T>(args) + out, plan.row);
+    });
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Kernel> MakeWhere(const Graph& graph, const Node& node) {
+  const Value& out = Out(graph, node);
+  std::array<Shape, 3> shapes;
+  for (size_t i = 0; i < 3; ++i) {
+    EBB_ASSIGN_OR_RETURN(shapes[i], OperandShape(node, In(graph, node, i), out));
+  }
+  EBB_ASSIGN_OR_RETURN(const auto plan, MakeBroadcast<3>(PhysicalShape(out), shapes));
+  switch (graph::SizeOf(out.type.dtype).count()) {
+    case 1: return WhereOf<uint8_t>(plan);
+    case 4: return WhereOf<uint32_t>(plan);
+    default: return WhereOf<uint64_t>(plan);
+  }
+}
+
+template <class T>
+Kernel ExpandOf(const Broadcast<1>& plan) {
+  return MakeKernel([plan](const KernelArgs& args) {
+    const bool copy = plan.stride[0][plan.rank - 1] != 0;
+    plan.ForEachRow([&](const std::array<int64_t, 1>& at, int64_t out) {
+      const T* x = InPtr<T>(args) + at[0];
+      T* y = OutPtr<T>(args) + out;
+      if (copy) {
+        std::copy_n(x, plan.row, y);
+      } else {
+        std::fill_n(y, plan.row, *x);
+      }
+    });
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Kernel> MakeExpand(const Graph& graph, const Node& node) {
+  const Value& out = Out(graph, node);
+  EBB_ASSIGN_OR_RETURN(const Shape shape, OperandShape(node, In(graph, node), out));
+  EBB_ASSIGN_OR_RETURN(const auto plan, MakeBroadcast<1>(PhysicalShape(out), {shape}));
+  switch (graph::SizeOf(out.type.dtype).count()) {
+    case 1: return ExpandOf<uint8_t>(plan);
+    case 4: return ExpandOf<uint32_t>(plan);
+    default: return ExpandOf<uint64_t>(plan);
+  }
+}
+
+constexpr KernelRow kRows[] = {
+    {"Add", Binary<Add>},   {"AddN", MakeAddN},
+    {"Div", Binary<Div>},   {"Expand", MakeExpand},
+    {"Max", Binary<Max>},   {"GreaterEqual", FloatBinary<GreaterEqual>},
+    {"Min", Binary<Min>},   {"Mul", Binary<Mul>},
+    {"Pow", MakePow},       {"Sub", Binary<Sub>},
+    {"Where", MakeWhere},
+};
+
+}  // namespace
+
+absl::Span<const KernelRow> BinaryKernels() { return kRows; }
+
+}  // namespace ebb::device::cpu

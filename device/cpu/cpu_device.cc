@@ -1,0 +1,69 @@
+// A host device with the kernels of this folder and the channels-last pass.
+#include "device/cpu/cpu_device.h"
+
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "device/cpu/common.h"
+#include "device/cpu/lower.h"
+#include "device/cpu/onednn.h"
+#include "device/host/host_device.h"
+
+namespace ebb::device {
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+absl::flat_hash_map<absl::string_view, KernelFactory> AllKernels() {
+  absl::flat_hash_map<absl::string_view, KernelFactory> table;
+  for (const auto rows :
+       {cpu::UnaryKernels(), cpu::BinaryKernels(), cpu::MatmulKernels(), cpu::ConvKernels(),
+        cpu::PoolKernels(), cpu::BatchNormKernels(), cpu::LrnKernels(), cpu::SoftmaxKernels(),
+        cpu::MovementKernels(), cpu::GatherKernels(), cpu::ReduceKernels(), cpu::LossKernels(),
+        cpu::MetricKernels(), cpu::UpdateKernels(), cpu::RandomKernels()}) {
+    for (const KernelRow& row : rows) table.emplace(row.op, row.make);
+  }
+  return table;
+}
+
+HostConfig ConfigFor(int threads) {
+  HostConfig config;
+  config.spec = HostSpec("cpu", threads);
+  config.find_kernel = [table = AllKernels()](absl::string_view op) -> KernelFactory {
+    const auto it = table.find(op);
+    return it == table.end() ? nullptr : it->second;
+  };
+  return config;
+}
+
+class CpuDevice final : public HostDevice {
+ public:
+  explicit CpuDevice(int threads) : HostDevice(ConfigFor(threads)), threads_(threads) {}
+
+  absl::StatusOr<graph::Graph> Lower(graph::Graph graph) const override {
+    return cpu::ToChannelsLast(std::move(graph));
+  }
+  // The kernels take the number of threads of the thread that makes them.
+  absl::StatusOr<std::unique_ptr<Program>> Compile(const graph::Graph& graph) const override {
+    const cpu::ScopedOmpThreads pinned(threads_);
+    return HostDevice::Compile(graph);
+  }
+
+ private:
+  const int threads_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Device>> OpenCpu(const DeviceOptions& options) {
+  const int threads = options.threads_per_stream == 0 ? 1 : options.threads_per_stream;
+  if (threads < 1 || threads > kMaxThreads) {
+    return absl::InvalidArgumentError(absl::StrCat("device \"cpu\": threads_per_stream is ",
+                                                   threads, "; it must be from 1 to ",
+                                                   kMaxThreads));
+  }
+  return std::unique_ptr<Device>(std::make_unique<CpuDevice>(threads));
+}
+
+}  // namespace ebb::device

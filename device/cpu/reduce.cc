@@ -1,0 +1,247 @@
+// Reductions: ReduceSum, ReduceMean, ReduceMax, ReduceMin and SumTo. Sums run in float over at most
+// 2048 elements a lane and in double over those blocks, always in the same order.
+#include "device/cpu/reduce.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "device/cpu/vec.h"
+
+namespace ebb::device::cpu {
+namespace {
+
+// Walks all positions of `dims` but its last one in memory order: f(offset).
+class Walk {
+ public:
+  Walk(const Reduction::Dims& dims, int skip_last) : dims_(dims), rank_(dims.rank - skip_last) {
+    for (int d = 0; d < rank_; ++d) count_ *= dims.dim[d];
+  }
+  int64_t count() const { return count_; }
+  int64_t offset() const { return offset_; }
+  void Next() {
+    for (int d = rank_ - 1; d >= 0; --d) {
+      offset_ += dims_.stride[d];
+      if (++at_[d] < dims_.dim[d]) return;
+      offset_ -= dims_.stride[d] * dims_.dim[d];
+      at_[d] = 0;
+    }
+  }
+
+ private:
+  const Reduction::Dims& dims_;
+  int rank_;
+  int64_t count_ = 1;
+  int64_t offset_ = 0;
+  std::array<int64_t, kMaxRank> at_{};
+};
+
+EBB_CLONES double RowSum(const float* x, int64_t n) {
+  return BlockedSum(n, [x](int64_t i) { return x[i]; });
+}
+
+// sums[0..width) += the rows x, x + stride, ... of a block.
+EBB_CLONES void AddRows(const float* x, int64_t stride, int64_t rows, int64_t width, float* sums) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* row = x + r * stride;
+    EBB_IVDEP
+    for (int64_t c = 0; c < width; ++c) sums[c] += row[c];
+  }
+}
+
+EBB_CLONES void Flush(float* sums, double* totals, int64_t width) {
+  EBB_IVDEP
+  for (int64_t c = 0; c < width; ++c) {
+    totals[c] += static_cast<double>(sums[c]);
+    sums[c] = 0;
+  }
+}
+
+constexpr int64_t kColumns = 256;
+constexpr int64_t kBlockRows = 128;
+
+// The last kept dimension is contiguous: sums of whole rows of columns, a strip at a time.
+void SumColumns(const Reduction& plan, const float* x, float* y, double scale) {
+  const int64_t width = plan.kept.rank > 0 ? plan.kept.dim[plan.kept.rank - 1] : 1;
+  const bool has_rows = plan.summed.rank > 0;
+  const int64_t rows = has_rows ? plan.summed.dim[plan.summed.rank - 1] : 1;
+  const int64_t stride = has_rows ? plan.summed.stride[plan.summed.rank - 1] : 0;
+  Walk kept(plan.kept, 1);
+  for (int64_t k = 0; k < kept.count(); ++k, kept.Next()) {
+    for (int64_t c0 = 0; c0 < width; c0 += kColumns) {
+      const int64_t strip = std::min(kColumns, width - c0);
+      float sums[kColumns] = {};
+      double totals[kColumns] = {};
+      int64_t pending = 0;
+      Walk outer(plan.summed, has_rows ? 1 : 0);
+      for (int64_t s = 0; s < outer.count(); ++s, outer.Next()) {
+        const float* base = x + kept.offset() + outer.offset() + c0;
+        for (int64_t r0 = 0; r0 < rows;) {
+          const int64_t block = std::min(kBlockRows - pending, rows - r0);
+          AddRows(base + r0 * stride, stride, block, strip, sums);
+          r0 += block;
+          pending += block;
+          if (pending == kBlockRows) {
+            Flush(sums, totals, strip);
+            pending = 0;
+          }
+        }
+      }
+      Flush(sums, totals, strip);
+      float* out = y + k * width + c0;
+      for (int64_t c = 0; c < strip; ++c) out[c] = static_cast<float>(totals[c] * scale);
+    }
+  }
+}
+
+void SumRows(const Reduction& plan, const float* x, float* y, double scale) {
+  const int64_t width = plan.summed.dim[plan.summed.rank - 1];
+  Walk kept(plan.kept, 0);
+  for (int64_t k = 0; k < kept.count(); ++k, kept.Next()) {
+    double total = 0;
+    Walk outer(plan.summed, 1);
+    for (int64_t s = 0; s < outer.count(); ++s, outer.Next()) {
+      total += RowSum(x + kept.offset() + outer.offset(), width);
+    }
+    y[k] = static_cast<float>(total * scale);
+  }
+}
+
+void Append(Reduction::Dims& dims, int64_t dim, int64_t stride, bool merge) {
+  if (merge) {
+    dims.dim[dims.rank - 1] *= dim;
+    dims.stride[dims.rank - 1] = stride;
+  } else {
+    dims.dim[dims.rank] = dim;
+    dims.stride[dims.rank++] = stride;
+  }
+  dims.count *= dim;
+}
+
+// Which dimensions of the input, in memory order, a node sums.
+absl::StatusOr<std::vector<bool>> SummedDims(const Graph& graph, const Node& node) {
+  const Value& x = In(graph, node);
+  const size_t rank = x.type.shape.size();
+  std::vector<bool> summed(rank, false);
+  if (node.op->name == "SumTo") {
+    const Shape& to = Out(graph, node).type.shape;
+    const size_t lead = rank - to.size();
+    for (size_t d = 0; d < rank; ++d) {
+      const bool axis = d < lead || (to[d - lead] == 1 && x.type.shape[d] != 1);
+      if (axis) summed[PhysicalAxis(static_cast<int64_t>(d), rank, x.layout)] = true;
+    }
+  } else {
+    for (const int64_t axis : node.attrs.Ints("axes")) {
+      summed[PhysicalAxis(axis, rank, x.layout)] = true;
+    }
+  }
+  // What stays keeps its memory order, so it must fit the output's.
+  const Value& y = Out(graph, node);
+  const bool same_order = (y.layout == x.layout && y.type.shape.size() == rank) ||
+                          (x.layout == Layout::kPlain && y.layout == Layout::kPlain);
+  if (!same_order) {
+    bool spatial = false;  // does more than N and C survive?
+    for (size_t d = 2; d < rank; ++d) {
+      const int64_t axis = PhysicalAxis(static_cast<int64_t>(d), rank, Layout::kChannelsLast);
+      spatial |= !summed[axis] && x.type.shape[d] != 1;
+    }
+    const bool channels =
+        !summed[PhysicalAxis(1, rank, Layout::kChannelsLast)] && x.type.shape[1] != 1;
+    if (x.layout != Layout::kChannelsLast || (spatial && channels)) {
+      return absl::UnimplementedError(
+          absl::StrCat(node.op->name, " on cpu cannot change the layout of what it keeps"));
+    }
+  }
+  return summed;
+}
+
+absl::StatusOr<Reduction> PlanNode(const Graph& graph, const Node& node) {
+  EBB_ASSIGN_OR_RETURN(const std::vector<bool> summed, SummedDims(graph, node));
+  const Shape shape = PhysicalShape(In(graph, node));
+  bool flags[kMaxRank] = {};
+  std::copy(summed.begin(), summed.end(), flags);
+  return MakeReduction(shape, absl::MakeConstSpan(flags, shape.size()));
+}
+
+absl::StatusOr<Kernel> MakeSum(const Graph& graph, const Node& node) {
+  EBB_RETURN_IF_ERROR(RequireF32(graph, node));
+  EBB_ASSIGN_OR_RETURN(const Reduction plan, PlanNode(graph, node));
+  const double scale =
+      node.op->name == "ReduceMean" ? 1.0 / static_cast<double>(plan.summed.count) : 1.0;
+  return MakeKernel([plan, scale](const KernelArgs& args) {
+    SumOver(plan, InPtr<float>(args), OutPtr<float>(args), scale);
+    return absl::OkStatus();
+  });
+}
+
+// kSign 1: maximum, -1: minimum. NaN wins.
+template <class T, int kSign>
+Kernel ExtremeOf(const Reduction& plan) {
+  return MakeKernel([plan](const KernelArgs& args) {
+    using Limits = std::numeric_limits<T>;
+    const T worst = Limits::has_infinity ? (kSign > 0 ? -Limits::infinity() : Limits::infinity())
+                                         : (kSign > 0 ? Limits::lowest() : Limits::max());
+    Walk kept(plan.kept, 0);
+    for (int64_t k = 0; k < kept.count(); ++k, kept.Next()) {
+      T best = worst;
+      Walk summed(plan.summed, 0);
+      for (int64_t s = 0; s < summed.count(); ++s, summed.Next()) {
+        const T x = InPtr<T>(args)[kept.offset() + summed.offset()];
+        const bool better = kSign > 0 ? x > best : x < best;
+        if (better || x != x) best = x;
+      }
+      OutPtr<T>(args)[k] = best;
+    }
+    return absl::OkStatus();
+  });
+}
+
+template <int kSign>
+absl::StatusOr<Kernel> MakeExtreme(const Graph& graph, const Node& node) {
+  EBB_ASSIGN_OR_RETURN(const Reduction plan, PlanNode(graph, node));
+  switch (const DType dtype = In(graph, node).type.dtype; dtype) {
+    case DType::kF32: return ExtremeOf<float, kSign>(plan);
+    case DType::kI32: return ExtremeOf<int32_t, kSign>(plan);
+    case DType::kI64: return ExtremeOf<int64_t, kSign>(plan);
+    default: return BadType(node, dtype);
+  }
+}
+
+constexpr KernelRow kRows[] = {
+    {"ReduceMax", MakeExtreme<1>}, {"ReduceMean", MakeSum}, {"ReduceMin", MakeExtreme<-1>},
+    {"ReduceSum", MakeSum},        {"SumTo", MakeSum},
+};
+
+}  // namespace
+
+Reduction MakeReduction(const Shape& shape, absl::Span<const bool> summed) {
+  Reduction plan;
+  const Shape strides = graph::StridesOf(shape);
+  bool first = true;
+  bool last_summed = false;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (shape[d] == 1) continue;
+    const bool merge = !first && summed[d] == last_summed;
+    Append(summed[d] ? plan.summed : plan.kept, shape[d], strides[d], merge);
+    last_summed = summed[d];
+    first = false;
+  }
+  plan.inner_summed = !first && last_summed;
+  return plan;
+}
+
+void SumOver(const Reduction& plan, const float* x, float* y, double scale) {
+  if (plan.summed.count == 0) {
+    std::fill_n(y, plan.kept.count, static_cast<float>(0.0 * scale));
+  } else if (plan.kept.count == 0) {
+    return;
+  } else if (plan.inner_summed) {
+    SumRows(plan, x, y, scale);
+  } else {
+    SumColumns(plan, x, y, scale);
+  }
+}
+
+absl::Span<const KernelRow> ReduceKernels() { return kRows; }
+
+}  // namespace ebb::device::cpu
