@@ -33,6 +33,9 @@ struct PartitionOptions {
 // Units are tape entries (a forward node and the backward nodes that mirror it), weighed by net saved
 // bytes. Binary search on the largest group with greedy fill, then the least sum of squared deviations
 // under that cap; ties to fewer bytes crossing the cuts; never more groups than total/largest unit.
+// Backward and update nodes go where their mirrors are; updates put off to the step's end are a
+// sub-model of their own. InvalidArgument for a graph without forward nodes or options that contradict
+// themselves.
 absl::StatusOr<Partition> Split(const graph::Graph& graph, const graph::Liveness& liveness,
                                 const PartitionOptions& options);
 
