@@ -1,5 +1,5 @@
-// A node's attributes: a small sorted map from name to int, float, ints or string. docs/ops.md lists
-// which attributes each op has. Kernels read them once, when a program is compiled.
+// A node's attributes: a small sorted map from name to int, float, ints or string. docs/ops.md
+// lists which attributes each op has. Kernels read them once, when a program is compiled.
 #pragma once
 
 #include <cstdint>

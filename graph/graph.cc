@@ -1,12 +1,56 @@
 #include "graph/graph.h"
 
+#include <limits>
+#include <type_traits>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "graph/op.h"
 #include "graph/verify.h"
 
 namespace ebb::graph {
+namespace {
+
+constexpr int64_t kMaxShown = 8;  // elements of a constant
+
+template <class T>
+std::string JoinData(const HostTensor& tensor) {
+  std::string text;
+  for (T element : tensor.as<T>()) {
+    if constexpr (sizeof(T) == 1) {
+      absl::StrAppend(&text, " ", static_cast<int>(element));
+    } else if constexpr (std::is_floating_point_v<T>) {
+      absl::StrAppend(&text,
+                      absl::StrFormat(" %.*g", std::numeric_limits<T>::max_digits10, element));
+    } else {
+      absl::StrAppend(&text, " ", element);
+    }
+  }
+  return text;
+}
+
+std::string DataToText(const HostTensor& tensor) {
+  if (NumElements(tensor.type.shape) > kMaxShown) return " ...";
+  switch (tensor.type.dtype) {
+    case DType::kF32:
+      return JoinData<float>(tensor);
+    case DType::kF64:
+      return JoinData<double>(tensor);
+    case DType::kI32:
+      return JoinData<int32_t>(tensor);
+    case DType::kI64:
+      return JoinData<int64_t>(tensor);
+    case DType::kU8:
+    case DType::kBool:
+      return JoinData<uint8_t>(tensor);
+  }
+  return "";
+}
+
+}  // namespace
 
 absl::string_view Name(Role role) {
   switch (role) {
@@ -133,6 +177,7 @@ std::string ToText(const Graph& graph) {
     if (value.producer.valid()) continue;
     absl::StrAppend(&text, value.name, " = ", Name(value.role), " ", ToString(value.type));
     if (value.slot_of.valid()) absl::StrAppend(&text, " of ", name_of(value.slot_of));
+    if (value.data != nullptr) text += DataToText(*value.data);
     text += "\n";
   }
   for (const Node& node : graph.nodes) {
@@ -152,9 +197,14 @@ std::string ToText(const Graph& graph) {
     }
     text += "\n";
   }
-  if (!graph.outputs.empty()) {
-    text += "output ";
-    append_list(graph.outputs);
+  std::vector<ValueId> metrics;
+  for (const Value& value : graph.values) {
+    if (value.role == Role::kMetric) metrics.push_back(value.id);
+  }
+  for (const auto& [word, ids] : {std::pair("metric ", metrics), {"output ", graph.outputs}}) {
+    if (ids.empty()) continue;
+    text += word;
+    append_list(ids);
     text += "\n";
   }
   return text;

@@ -46,9 +46,9 @@ struct Value {
   TensorType type;
   Role role = Role::kActivation;
   Layout layout = Layout::kPlain;
-  NodeId producer;  // invalid unless a node makes it (kActivation, kMetric)
+  NodeId producer;                         // invalid unless a node makes it (kActivation, kMetric)
   std::shared_ptr<const HostTensor> data;  // kConstant only
-  ValueId slot_of;  // kOptState: the parameter it belongs to
+  ValueId slot_of;                         // kOptState: the parameter it belongs to
 };
 
 struct Node {
@@ -64,8 +64,8 @@ struct Node {
 };
 
 struct Graph {
-  std::vector<Value> values;  // index = ValueId
-  std::vector<Node> nodes;    // index = NodeId = execution order
+  std::vector<Value> values;     // index = ValueId
+  std::vector<Node> nodes;       // index = NodeId = execution order
   std::vector<ValueId> outputs;  // what a forward graph offers (logits, ...); empty when trained
 
   const Value& value(ValueId id) const { return values[id.index()]; }

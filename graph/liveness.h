@@ -1,5 +1,5 @@
-// Which bytes a step needs when. Values of the stack plan are joined into buffers (views, and outputs
-// written in place over an input that dies), each with its first and last node.
+// Which bytes a step needs when. Values of the stack plan are joined into buffers (views, and
+// outputs written in place over an input that dies), each with its first and last node.
 #pragma once
 
 #include <vector>
@@ -24,9 +24,16 @@ struct Buffer {
 
 struct Liveness {
   std::vector<Buffer> buffers;
-  std::vector<int> buffer_of;  // per value: index into buffers, or -1 (resident, or never used)
+  // Per value: index into buffers, or -1: resident, a view of a resident value, or an input that no
+  // node reads.
+  std::vector<int> buffer_of;
+  // Per value: the resident value whose bytes a view shows (a Reshape of a parameter), else
+  // invalid.
+  std::vector<ValueId> alias_of;
 };
 
+// Expects a graph that passes Verify(). Inputs live from node 0, `graph.outputs` to the last node,
+// and an output that nobody reads at its own node.
 Liveness ComputeLiveness(const Graph& graph);
 
 // The largest sum of live buffers over the nodes: the lower bound of any plan's peak.

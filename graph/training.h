@@ -1,5 +1,5 @@
-// From a forward graph to what a job runs: a training graph (forward, loss, backward, update) and an
-// evaluation graph. Free functions over plain structs; errors name the node or value at fault.
+// From a forward graph to what a job runs: a training graph (forward, loss, backward, update) and
+// an evaluation graph. Free functions over plain structs; errors name the node or value at fault.
 #pragma once
 
 #include <string>
@@ -33,7 +33,7 @@ std::string Name(const MetricSpec& metric);
 enum class OptimizerKind { kSgd, kAdam, kAdamW };
 struct OptimizerSpec {
   OptimizerKind kind = OptimizerKind::kSgd;
-  double lr_scale = 1;  // times the schedule's rate
+  double lr_scale = 1;      // times the schedule's rate
   double weight_decay = 0;  // kSgd, kAdam: L2 added to the gradient; kAdamW: decoupled
   double momentum = 0;
   double dampening = 0;
@@ -53,7 +53,7 @@ struct ParamGroup {
 struct TrainingOptions {
   LossSpec loss;
   std::vector<MetricSpec> metrics;
-  OptimizerSpec optimizer;          // of parameters that no group matches
+  OptimizerSpec optimizer;  // of parameters that no group matches
   std::vector<ParamGroup> groups;
 };
 
@@ -66,6 +66,10 @@ struct TrainingOptions {
 // node in reverse its backward nodes and the updates that became possible.
 absl::StatusOr<Graph> BuildTrainingGraph(Graph forward, const TrainingOptions& options);
 
+// Parameters that no update of a training graph writes: frozen, or the loss does not depend on
+// them.
+std::vector<std::string> ParamsWithoutGradient(const Graph& training);
+
 // Forward with evaluation semantics (BatchNorm by running statistics, no dropout) and metrics as
 // sums over the first `ebb.valid` (kInput i64[1]) rows of the batch: "metric/loss.sum",
 // "metric/loss.count", ... Parameters and buffers keep their names, so that it shares them.
@@ -73,6 +77,7 @@ absl::StatusOr<Graph> BuildEvalGraph(Graph forward, const TrainingOptions& optio
 
 // Without loss: gradients only, for tests. Adds a kMetric-free backward pass from the scalar value
 // `loss`; returns the gradient of each value of `wrt` in order (invalid when it is independent).
+// The values of `forward` keep their ids; the gradients become the graph's outputs.
 struct Gradients {
   Graph graph;
   std::vector<ValueId> grads;

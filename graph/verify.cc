@@ -78,7 +78,9 @@ absl::Status CheckValue(const Graph& graph, const Value& value) {
 class NodeChecker {
  public:
   explicit NodeChecker(const Graph& graph)
-      : graph_(graph), made_(graph.values.size()), updated_(graph.values.size()) {}
+      : graph_(graph), made_(graph.values.size()), updated_(graph.values.size()) {
+    for (const Value& value : graph.values) root_.push_back(value.id);
+  }
 
   absl::Status Check(const Node& node) {
     EBB_RETURN_IF_ERROR(CheckPhase(node));
@@ -89,7 +91,7 @@ class NodeChecker {
       if (value.producer.valid() && !made_[input.index()]) {
         return Invalid(absl::StrCat("reads '", value.name, "' before it is made"));
       }
-      if (updated_[input.index()]) {
+      if (updated_[root_[input.index()].index()]) {
         return Invalid(absl::StrCat("reads '", value.name, "' after its update"));
       }
     }
@@ -126,7 +128,7 @@ class NodeChecker {
         return Invalid(
             absl::StrCat("writes '", value.name, "', a value of role ", Name(value.role)));
       }
-      if (node.phase == Phase::kUpdate) updated_[value.id.index()] = true;
+      if (node.phase == Phase::kUpdate) updated_[root_[value.id.index()].index()] = true;
     }
     return absl::OkStatus();
   }
@@ -152,6 +154,7 @@ class NodeChecker {
     }
     if (node.op->is_view) {
       const Value& view = graph_.value(node.outputs[0]);
+      root_[view.id.index()] = root_[node.inputs[0].index()];
       if (view.role == Role::kMetric) return Invalid("a metric cannot be a view");
       if (view.type.bytes() != graph_.value(node.inputs[0]).type.bytes()) {
         return Invalid("a view has as many bytes as what it views");
@@ -163,6 +166,7 @@ class NodeChecker {
   const Graph& graph_;
   std::vector<bool> made_;
   std::vector<bool> updated_;
+  std::vector<ValueId> root_;  // whose bytes a value shows: a view's is that of what it views
   Phase stage_ = Phase::kForward;
 };
 

@@ -1,0 +1,154 @@
+#include "graph/training.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "graph/autodiff.h"
+#include "graph/loss.h"
+#include "graph/op.h"
+#include "graph/optimizer.h"
+#include "graph/rewrite.h"
+
+namespace ebb::graph {
+namespace {
+
+absl::Status Invalid(absl::string_view what) { return absl::InvalidArgumentError(what); }
+
+// What both graphs need to know of a forward graph.
+absl::StatusOr<ValueId> CheckForward(const Graph& forward, const TrainingOptions& options) {
+  EBB_RETURN_IF_ERROR(Verify(forward));
+  for (const Node& node : forward.nodes) {
+    if (node.phase == Phase::kForward) continue;
+    return Invalid(absl::StrCat("node '", node.name, "' is a ", Name(node.phase),
+                                " node; a forward graph has none"));
+  }
+  EBB_RETURN_IF_ERROR(CheckOptions(options.loss, options.metrics));
+  return FindLossOutput(forward, options.loss);
+}
+
+absl::StatusOr<GraphCopy> CopyLive(const Graph& forward, ValueId root) {
+  const std::vector<bool> live = LiveNodes(forward, {root});
+  GraphCopy copy = CopyLeaves(forward, live);
+  for (const Node& node : forward.nodes) {
+    if (live[node.id.index()]) EBB_RETURN_IF_ERROR(CopyNode(forward, node, copy));
+  }
+  return copy;
+}
+
+// y = BatchNorm(x, ...) by its running statistics.
+absl::Status CopyAsInference(const Graph& forward, const Node& node, GraphCopy& copy) {
+  EBB_ASSIGN_OR_RETURN(
+      const ValueId y,
+      copy.graph.Add("BatchNormInference", node.name, Mapped(copy, node.inputs),
+                     {{"epsilon", node.attrs.Float("epsilon", 1e-5)}}, Phase::kForward));
+  const ValueId source = node.outputs[0];
+  copy.graph.Rename(y, forward.value(source).name);
+  copy.map[source.index()] = y;
+  return absl::OkStatus();
+}
+
+// The forward graph with the semantics of evaluation; `root` is copied whatever it is.
+absl::StatusOr<GraphCopy> CopyForEval(const Graph& forward, ValueId root) {
+  const std::vector<bool> live = LiveNodes(forward, {root});
+  std::vector<bool> copied = live;
+  for (const Node& node : forward.nodes) {
+    if (node.op->name == "Dropout") copied[node.id.index()] = false;
+  }
+  GraphCopy copy = CopyLeaves(forward, copied);
+  for (const Node& node : forward.nodes) {
+    if (!live[node.id.index()]) continue;
+    for (ValueId input : node.inputs) {
+      if (!input.valid() || copy.map[input.index()].valid()) continue;
+      // A constant that only a dropped node reads has no copy either, but nobody asks for it here.
+      if (node.op->name == "Dropout") continue;
+      return Invalid(absl::StrCat("node '", node.name, "' reads '", forward.value(input).name,
+                                  "', which does not exist in evaluation"));
+    }
+    if (node.op->name == "BatchNorm") {
+      EBB_RETURN_IF_ERROR(CopyAsInference(forward, node, copy));
+    } else if (node.op->name == "Dropout") {
+      copy.map[node.outputs[0].index()] = copy.map[node.inputs[0].index()];
+    } else {
+      EBB_RETURN_IF_ERROR(CopyNode(forward, node, copy));
+    }
+  }
+  return copy;
+}
+
+absl::StatusOr<ValueId> AddValid(Graph& graph) {
+  if (graph.Find("ebb.valid").valid()) {
+    return Invalid("the model has a value 'ebb.valid', which is reserved");
+  }
+  return graph.AddValue("ebb.valid", {DType::kI64, {1}}, Role::kInput);
+}
+
+// Backward pass and updates.
+absl::Status AddTraining(Graph& graph, const TrainingOptions& options, ValueId loss) {
+  EBB_ASSIGN_OR_RETURN(const std::vector<const OptimizerSpec*> specs,
+                       AssignOptimizers(graph, options));
+  std::vector<bool> trained(specs.size());
+  std::transform(specs.begin(), specs.end(), trained.begin(),
+                 [](const OptimizerSpec* spec) { return spec != nullptr; });
+  EBB_ASSIGN_OR_RETURN(const ValueId hyper, HyperValue(graph));
+  trained.resize(graph.values.size());
+  bool any = false;
+  EBB_RETURN_IF_ERROR(
+      AppendBackward(graph, loss, trained, [&](ValueId param, ValueId gradient, NodeId mirror) {
+        any = true;
+        return AddUpdate(graph, *specs[param.index()], param, gradient, hyper, mirror);
+      }).status());
+  if (any) return absl::OkStatus();
+  return Invalid("nothing is trained: the loss depends on no parameter that is not frozen");
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> BuildTrainingGraph(Graph forward, const TrainingOptions& options) {
+  EBB_ASSIGN_OR_RETURN(const ValueId root, CheckForward(forward, options));
+  EBB_ASSIGN_OR_RETURN(GraphCopy copy, CopyLive(forward, root));
+  Graph& graph = copy.graph;
+  const ValueId output = copy.map[root.index()];
+  EBB_ASSIGN_OR_RETURN(const ValueId target, AddTarget(graph, options.loss, output));
+  EBB_ASSIGN_OR_RETURN(const ValueId loss, AddLoss(graph, options.loss, output, target));
+  EBB_RETURN_IF_ERROR(AddMetrics(graph, options, output, target, ValueId()));
+  EBB_RETURN_IF_ERROR(AddTraining(graph, options, loss));
+  return std::move(copy.graph);
+}
+
+absl::StatusOr<Graph> BuildEvalGraph(Graph forward, const TrainingOptions& options) {
+  EBB_ASSIGN_OR_RETURN(const ValueId root, CheckForward(forward, options));
+  EBB_ASSIGN_OR_RETURN(GraphCopy copy, CopyForEval(forward, root));
+  Graph& graph = copy.graph;
+  const ValueId output = copy.map[root.index()];
+  if (!output.valid()) {
+    return Invalid(absl::StrCat("the loss reads '", forward.value(root).name,
+                                "', which does not exist in evaluation"));
+  }
+  EBB_ASSIGN_OR_RETURN(const ValueId target, AddTarget(graph, options.loss, output));
+  ValueId valid;
+  if (target.valid()) {
+    EBB_ASSIGN_OR_RETURN(valid, AddValid(graph));
+  }
+  EBB_RETURN_IF_ERROR(AddEvalLoss(graph, options.loss, output, target, valid));
+  EBB_RETURN_IF_ERROR(AddMetrics(graph, options, output, target, valid));
+  return std::move(copy.graph);
+}
+
+std::vector<std::string> ParamsWithoutGradient(const Graph& training) {
+  std::vector<bool> written(training.values.size());
+  for (const Node& node : training.nodes) {
+    if (node.phase != Phase::kUpdate) continue;
+    for (int mutated : node.op->mutates) {
+      const auto i = static_cast<size_t>(mutated);
+      if (i < node.inputs.size() && node.inputs[i].valid()) written[node.inputs[i].index()] = true;
+    }
+  }
+  std::vector<std::string> names;
+  for (const Value& value : training.values) {
+    if (value.role == Role::kParam && !written[value.id.index()]) names.push_back(value.name);
+  }
+  return names;
+}
+
+}  // namespace ebb::graph

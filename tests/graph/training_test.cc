@@ -1,0 +1,470 @@
+// Training and evaluation graphs by their structure: order, sums of gradients, updates, metrics.
+// What the gradients are worth is tested where there are kernels.
+#include "graph/training.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "graph/op.h"
+#include "graph/text.h"
+
+namespace ebb::graph {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Graph Parse(absl::string_view text) {
+  absl::StatusOr<Graph> graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return graph.ok() ? *std::move(graph) : Graph();
+}
+
+Graph Train(absl::string_view text, const TrainingOptions& options = {}) {
+  absl::StatusOr<Graph> graph = BuildTrainingGraph(Parse(text), options);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (!graph.ok()) return Graph();
+  EXPECT_TRUE(Verify(*graph).ok()) << Verify(*graph) << "\n" << ToText(*graph);
+  return *std::move(graph);
+}
+
+Graph Eval(absl::string_view text, const TrainingOptions& options = {}) {
+  absl::StatusOr<Graph> graph = BuildEvalGraph(Parse(text), options);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  if (!graph.ok()) return Graph();
+  EXPECT_TRUE(Verify(*graph).ok()) << Verify(*graph) << "\n" << ToText(*graph);
+  return *std::move(graph);
+}
+
+std::string Refusal(absl::string_view text, const TrainingOptions& options) {
+  return std::string(BuildTrainingGraph(Parse(text), options).status().message());
+}
+
+std::vector<std::string> OpNames(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes) names.emplace_back(node.op->name);
+  return names;
+}
+
+std::vector<const Node*> NodesOf(const Graph& graph, absl::string_view op) {
+  std::vector<const Node*> found;
+  for (const Node& node : graph.nodes) {
+    if (node.op->name == op) found.push_back(&node);
+  }
+  return found;
+}
+
+// The update of a parameter; null if there is none.
+const Node* UpdateOf(const Graph& graph, absl::string_view param) {
+  for (const Node& node : graph.nodes) {
+    if (node.phase == Phase::kUpdate && graph.value(node.inputs[0]).name == param) return &node;
+  }
+  return nullptr;
+}
+
+TrainingOptions GraphLoss() {
+  TrainingOptions options;
+  options.loss.kind = LossKind::kGraphOutput;
+  return options;
+}
+
+constexpr absl::string_view kMlp = R"(
+  x = input f32[4,8]
+  w1 = param f32[8,16]; b1 = param f32[16]; w2 = param f32[16,3]; b2 = param f32[3]
+  h = Gemm(x, w1, b1)
+  r = Relu(h)
+  y = Gemm(r, w2, b2)
+  output y
+)";
+
+TEST(TrainingGraph, HasTheOrderThatItsHeaderPromises) {
+  TrainingOptions options;
+  options.metrics = {{MetricKind::kLoss}, {MetricKind::kAccuracy}};
+  const Graph graph = Train(kMlp, options);
+  std::vector<std::string> phases;
+  for (const Node& node : graph.nodes) {
+    if (phases.empty() || phases.back() != Name(node.phase)) phases.emplace_back(Name(node.phase));
+  }
+  // w2 and b2 are updated before the gradients of the layer below are begun.
+  EXPECT_THAT(phases, ElementsAre("forward", "loss", "backward", "update", "backward", "update"));
+  EXPECT_LT(UpdateOf(graph, "w2")->id, UpdateOf(graph, "w1")->id);
+  EXPECT_LT(UpdateOf(graph, "w2")->id, NodesOf(graph, "ReluGrad")[0]->id);
+  EXPECT_THAT(graph.outputs, IsEmpty());
+}
+
+TEST(TrainingGraph, MirrorsLeadToTheForwardNodeThatIsDifferentiated) {
+  const Graph graph = Train(kMlp);
+  const auto mirror = [&](const Node* node) { return graph.node(node->mirror).name; };
+  EXPECT_EQ(mirror(NodesOf(graph, "ReluGrad")[0]), "r");
+  EXPECT_EQ(mirror(NodesOf(graph, "CrossEntropyGrad")[0]), "loss");
+  EXPECT_EQ(mirror(UpdateOf(graph, "w2")), "y");
+  EXPECT_EQ(mirror(UpdateOf(graph, "b1")), "h");
+}
+
+TEST(TrainingGraph, ComputesNoGradientOfTheBatch) {
+  const Graph graph = Train("x = input f32[4,8]; w = param f32[8,3]; y = MatMul(x, w); output y");
+  EXPECT_THAT(OpNames(graph),
+              ElementsAre("MatMul", "CrossEntropy", "CrossEntropyGrad", "MatMul", "SgdUpdate"));
+}
+
+TEST(TrainingGraph, AddsTheTargetAndTheHyperParameters) {
+  const Graph graph = Train(kMlp);
+  EXPECT_EQ(ToString(graph.value(graph.Find("label")).type), "i64[4]");
+  EXPECT_EQ(graph.value(graph.Find("label")).role, Role::kInput);
+  EXPECT_EQ(ToString(graph.value(graph.Find("ebb.hyper")).type), "f64[4]");
+  EXPECT_EQ(graph.value(graph.Find("ebb.hyper")).role, Role::kScalar);
+  EXPECT_EQ(graph.value(graph.Find("metric/loss")).role, Role::kMetric);
+  EXPECT_FALSE(graph.Find("ebb.rng").valid());
+}
+
+TEST(TrainingGraph, DropsDeadNodesAndWhatOnlyTheyRead) {
+  const Graph graph = Train(R"(
+    x = input f32[4,8]; rng = scalar i64[2]; c = constant f32[1] 2
+    w = param f32[8,3]; u = param f32[8,5]; rm = buffer f32[8]; rv = buffer f32[8]
+    s = param f32[8]; b = param f32[8]
+    d, mask = Dropout(x, rng) {ratio=0.5, stream=1}
+    n, mean, var = BatchNorm(x, s, b, rm, rv)
+    m = Mul(d, c)
+    aux = MatMul(n, u)
+    y = MatMul(x, w)
+    output y
+  )");
+  EXPECT_THAT(NodesOf(graph, "Dropout"), IsEmpty());
+  EXPECT_THAT(NodesOf(graph, "BatchNorm"), IsEmpty());
+  EXPECT_FALSE(graph.Find("c").valid());
+  EXPECT_FALSE(graph.Find("rng").valid());
+  EXPECT_TRUE(graph.Find("u").valid()) << "a parameter is part of the model, used or not";
+  EXPECT_THAT(ParamsWithoutGradient(graph), ElementsAre("u", "s", "b"));
+}
+
+TEST(TrainingGraph, KeepsABatchNormWhoseResultIsUsed) {
+  const Graph graph = Train(R"(
+    x = input f32[4,8]; w = param f32[8,3]
+    s = param f32[8]; b = param f32[8]; rm = buffer f32[8]; rv = buffer f32[8]
+    n, mean, var = BatchNorm(x, s, b, rm, rv) {momentum=0.1}
+    y = MatMul(n, w); output y
+  )");
+  const Node* grad = NodesOf(graph, "BatchNormGrad").at(0);
+  EXPECT_EQ(grad->inputs[3], graph.Find("mean"));
+  EXPECT_NE(UpdateOf(graph, "s"), nullptr);
+}
+
+TEST(TrainingGraph, SumsTheGradientsOfASharedWeightInTheOrderOfItsUses) {
+  const Graph graph = Train(R"(
+    x = input f32[4,4]; w = param f32[4,4]
+    a = MatMul(x, w); b = Relu(a); c = MatMul(b, w); d = Relu(c); y = MatMul(d, w); output y
+  )");
+  const std::vector<const Node*> sums = NodesOf(graph, "AddN");
+  ASSERT_EQ(sums.size(), 1u);
+  std::vector<std::string> order;
+  for (ValueId term : sums[0]->inputs) {
+    order.push_back(graph.node(graph.node(graph.value(term).producer).mirror).name);
+  }
+  EXPECT_THAT(order, ElementsAre("a", "c", "y"));
+  EXPECT_EQ(graph.node(sums[0]->mirror).name, "a");
+  ASSERT_NE(UpdateOf(graph, "w"), nullptr);
+  EXPECT_EQ(UpdateOf(graph, "w")->id.value() + 1, static_cast<int>(graph.nodes.size()));
+}
+
+TEST(TrainingGraph, AnOperandUsedTwiceByOneNodeGetsBothShares) {
+  const Graph graph =
+      Train("w = param f32[4]; m = Mul(w, w); l = ReduceSum(m) {axes=[0]}; output l", GraphLoss());
+  EXPECT_EQ(NodesOf(graph, "AddN").at(0)->inputs.size(), 2u);
+  EXPECT_EQ(NodesOf(graph, "SgdUpdate").size(), 1u);
+}
+
+TEST(TrainingGraph, ASharedActivationIsSummedBeforeItsProducerIsDifferentiated) {
+  const Graph graph = Train(R"(
+    x = input f32[4,4]; w = param f32[4,4]
+    a = MatMul(x, w); t = Tanh(a); r = Relu(a); y = Add(t, r); output y
+  )");
+  const Node* sum = NodesOf(graph, "AddN").at(0);
+  EXPECT_EQ(graph.node(sum->mirror).name, "t");
+  EXPECT_EQ(UpdateOf(graph, "w")->inputs[1],
+            graph.nodes[static_cast<size_t>(UpdateOf(graph, "w")->id.value()) - 1].outputs[0]);
+}
+
+// Conv's input gradient reads the weight, which a view of it and a second use read too.
+TEST(TrainingGraph, UpdatesNoParameterBeforeItsLastRead) {
+  const Graph graph = Train(R"(
+    x = input f32[2,3,8,8]; w = param f32[3,3,3,3]; v = param f32[3,3,3,3]
+    flat = Reshape(v) {shape=[27,3]}; b = param f32[3]
+    h = Conv(x, w, b) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1}
+    r = Relu(h)
+    k = Conv(r, v) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1}
+    g = Conv(k, w, b) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1}
+    p = ReduceMean(g) {axes=[2,3], keepdims=0}
+    q = MatMul(flat, p) {trans_b=1}
+    l = ReduceMean(q) {axes=[0,1], keepdims=0}
+    output l
+  )",
+                            GraphLoss());
+  // Train() has verified that nothing reads a parameter after its update; here, that it could have.
+  EXPECT_THAT(ParamsWithoutGradient(graph), IsEmpty());
+  for (absl::string_view param : {"w", "v", "b"}) {
+    const Node* update = UpdateOf(graph, param);
+    ASSERT_NE(update, nullptr);
+    EXPECT_GT(update->id, graph.value(update->inputs[1]).producer);
+  }
+  EXPECT_EQ(NodesOf(graph, "ConvGradInput").size(), 2u);
+}
+
+TEST(TrainingGraph, FrozenParametersGetNoGradientAndNoSlots) {
+  TrainingOptions options;
+  options.optimizer.momentum = 0.9;
+  OptimizerSpec frozen;
+  frozen.frozen = true;
+  options.groups = {{"?1", frozen}};
+  const Graph graph = Train(kMlp, options);
+  EXPECT_THAT(ParamsWithoutGradient(graph), ElementsAre("w1", "b1"));
+  EXPECT_THAT(NodesOf(graph, "ReluGrad"), IsEmpty()) << "nothing below needs a gradient";
+  EXPECT_TRUE(graph.Find("w2/velocity").valid());
+  EXPECT_FALSE(graph.Find("w1/velocity").valid());
+}
+
+TEST(TrainingGraph, TheFirstMatchingGroupWins) {
+  TrainingOptions options;
+  OptimizerSpec adam;
+  adam.kind = OptimizerKind::kAdamW;
+  adam.weight_decay = 0.01;
+  OptimizerSpec sgd;
+  sgd.lr_scale = 0.1;
+  options.groups = {{"w*", adam}, {"*", sgd}};
+  const Graph graph = Train(kMlp, options);
+  const Node* w = UpdateOf(graph, "w1");
+  EXPECT_EQ(w->op->name, "AdamUpdate");
+  EXPECT_EQ(w->attrs.Int("decoupled", 0), 1);
+  EXPECT_EQ(w->attrs.Float("weight_decay", 0), 0.01);
+  EXPECT_EQ(graph.value(w->inputs[3]).name, "w1/adam_m");
+  EXPECT_EQ(graph.value(w->inputs[4]).name, "w1/adam_v");
+  EXPECT_EQ(graph.value(w->inputs[3]).slot_of, graph.Find("w1"));
+  const Node* b = UpdateOf(graph, "b1");
+  EXPECT_EQ(b->op->name, "SgdUpdate");
+  EXPECT_EQ(b->attrs.Float("lr_scale", 1), 0.1);
+  EXPECT_EQ(b->inputs.size(), 3u) << "no momentum, no velocity";
+}
+
+TEST(TrainingGraph, RefusesOptionsThatContradictTheModelOrThemselves) {
+  TrainingOptions options;
+  options.groups = {{"conv*", {}}};
+  EXPECT_THAT(Refusal(kMlp, options), HasSubstr("'conv*' matches no parameter"));
+  options = {};
+  options.optimizer.nesterov = true;
+  EXPECT_THAT(Refusal(kMlp, options), HasSubstr("nesterov"));
+  options = {};
+  options.optimizer.weight_decay = std::nan("");
+  EXPECT_THAT(Refusal(kMlp, options), HasSubstr("weight_decay"));
+  options = {};
+  options.optimizer.frozen = true;
+  EXPECT_THAT(Refusal(kMlp, options), HasSubstr("nothing is trained"));
+  options = {};
+  options.loss.output = "z";
+  EXPECT_THAT(Refusal(kMlp, options), HasSubstr("no output of the model; it has: 'y'"));
+  options = {};
+  options.loss.target = "w1";
+  EXPECT_THAT(Refusal(kMlp, options), HasSubstr("must be an input i64[4]"));
+  options = {};
+  options.metrics = {{MetricKind::kMse}};
+  EXPECT_THAT(Refusal(kMlp, options), HasSubstr("metric 'mse' needs"));
+  options = GraphLoss();
+  EXPECT_THAT(Refusal(kMlp, options), HasSubstr("must be one floating-point number"));
+  options.metrics = {{MetricKind::kAccuracy}};
+  EXPECT_THAT(Refusal(kMlp, options), HasSubstr("metric 'accuracy' needs"));
+  options = {};
+  options.loss.kind = LossKind::kMse;
+  options.loss.label_smoothing = 0.1;
+  EXPECT_THAT(Refusal(kMlp, options), HasSubstr("label_smoothing"));
+  EXPECT_THAT(Refusal("x = input f32[4]; w = param f32[4]; y = Mul(x, w); output y", {}),
+              HasSubstr("logits [N,C,...]"));
+  EXPECT_THAT(Refusal("x = input f32[4,2]; y = Relu(x); z = Exp(x); output y, z", {}),
+              HasSubstr("2 outputs; say which one the loss reads: 'y', 'z'"));
+  EXPECT_THAT(Refusal("x = input f32[4,2]; y = Relu(x); output y", {}),
+              HasSubstr("nothing is trained"));
+}
+
+TEST(TrainingGraph, NamesTheNodeThatCannotBeDifferentiated) {
+  const absl::StatusOr<Graph> graph = BuildTrainingGraph(
+      Parse("x = input f32[4,3]; w = param f32[3,3]; a = MatMul(x, w); s = Sign(a); output s"), {});
+  EXPECT_EQ(graph.status().code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(graph.status().message()), HasSubstr("'s' (Sign)"));
+}
+
+TEST(TrainingGraph, ANodeWithoutGradientIsFineWhereNothingIsTrainedThroughIt) {
+  const Graph graph = Train(R"(
+    x = input f32[4,3]; w = param f32[3,3]; s = Sign(x); y = MatMul(s, w); output y)");
+  EXPECT_NE(UpdateOf(graph, "w"), nullptr);
+}
+
+TEST(TrainingGraph, UsesTheTargetThatTheModelHas) {
+  const Graph graph = Train(R"(
+    x = input f32[4,8]; label = input i32[4]; w = param f32[8,3]; y = MatMul(x, w); output y)");
+  EXPECT_EQ(NodesOf(graph, "CrossEntropy").at(0)->inputs[1], graph.Find("label"));
+}
+
+TEST(TrainingGraph, EveryLossHasItsMetrics) {
+  TrainingOptions options;
+  options.metrics = {{MetricKind::kAccuracy}, {MetricKind::kTopK, 2}, {MetricKind::kTopK, 2}};
+  options.loss.ignore_index = 7;
+  Graph graph = Train(kMlp, options);
+  const std::vector<const Node*> topk = NodesOf(graph, "TopKCorrect");
+  ASSERT_EQ(topk.size(), 2u);
+  EXPECT_EQ(topk[1]->attrs.Int("k", 0), 2);
+  EXPECT_EQ(topk[1]->attrs.Int("ignore_index", 0), 7);
+  EXPECT_EQ(topk[1]->inputs.size(), 2u);
+  for (absl::string_view name : {"metric/loss", "metric/accuracy.sum", "metric/accuracy.count",
+                                 "metric/top2.sum", "metric/top2.count"}) {
+    ASSERT_TRUE(graph.Find(name).valid()) << name;
+    EXPECT_EQ(graph.value(graph.Find(name)).role, Role::kMetric) << name;
+  }
+
+  options = {};
+  options.loss.kind = LossKind::kBceWithLogits;
+  options.metrics = {{MetricKind::kAccuracy}};
+  graph = Train(kMlp, options);
+  EXPECT_EQ(NodesOf(graph, "BinaryCorrect").size(), 1u);
+  EXPECT_EQ(ToString(graph.value(graph.Find("label")).type), "f32[4,3]");
+
+  options.loss.kind = LossKind::kMse;
+  options.metrics = {{MetricKind::kMse}};
+  graph = Train(kMlp, options);
+  EXPECT_EQ(graph.value(graph.Find("metric/mse.sum")).producer, NodesOf(graph, "MseSum").at(0)->id);
+}
+
+TEST(TrainingGraph, AGraphOutputIsTheMetricItselfUnlessItIsAViewOrUsedOtherwise) {
+  const std::string start = "w = param f32[4]; l = ReduceSum(w) {axes=[0], keepdims=0}\n";
+  Graph graph = Train(start + "output l", GraphLoss());
+  EXPECT_EQ(graph.node(graph.value(graph.Find("metric/loss")).producer).op->name, "ReduceSum");
+  graph = Train("w = param f32[1]; s = Exp(w); l = Reshape(s) {shape=[]}; output l", GraphLoss());
+  EXPECT_EQ(graph.node(graph.value(graph.Find("metric/loss")).producer).op->name, "Scale");
+  EXPECT_NE(UpdateOf(graph, "w"), nullptr);
+}
+
+TEST(TrainingGraph, ReservedNamesAreRefusedNotRenamed) {
+  EXPECT_THAT(Refusal("x = input f32[4,2]; w = param f32[4,2]; metric/loss = Relu(w);"
+                      "y = Mul(x, metric/loss); output y",
+                      {}),
+              HasSubstr("reserved"));
+  EXPECT_THAT(Refusal("ebb.hyper = input f32[4,2]; w = param f32[4,2]; y = Mul(ebb.hyper, w);"
+                      "output y",
+                      {}),
+              HasSubstr("reserved"));
+}
+
+TEST(TrainingGraph, RefusesAForwardGraphThatIsBroken) {
+  Graph graph = Parse(kMlp);
+  graph.nodes[1].inputs[0] = ValueId(1000);
+  EXPECT_EQ(BuildTrainingGraph(graph, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(BuildEvalGraph(graph, {}).status().code(), absl::StatusCode::kInvalidArgument);
+  graph = Parse("x = input f32[4,2]; y = Relu(x) @loss; output y");
+  EXPECT_THAT(std::string(BuildTrainingGraph(graph, {}).status().message()),
+              HasSubstr("a loss node"));
+}
+
+TEST(TrainingGraph, IsTheSameEachTime) {
+  TrainingOptions options;
+  options.optimizer.kind = OptimizerKind::kAdam;
+  EXPECT_EQ(ToText(Train(kMlp, options)), ToText(Train(kMlp, options)));
+}
+
+constexpr absl::string_view kNormalised = R"(
+  x = input f32[4,8]; ebb.rng = scalar i64[2]; w = param f32[8,3]
+  s = param f32[8]; b = param f32[8]; rm = buffer f32[8]; rv = buffer f32[8]
+  n, mean, var = BatchNorm(x, s, b, rm, rv) {epsilon=0.001, momentum=0.2}
+  d, mask = Dropout(n, ebb.rng) {ratio=0.5, stream=1}
+  y = MatMul(d, w)
+  output y
+)";
+
+TEST(EvalGraph, NormalisesByRunningStatisticsAndDropsNothingOut) {
+  const Graph graph = Eval(kNormalised);
+  EXPECT_THAT(OpNames(graph), ElementsAre("BatchNormInference", "MatMul", "CrossEntropySum"));
+  EXPECT_EQ(graph.nodes[0].attrs.Float("epsilon", 0), 0.001);
+  EXPECT_EQ(graph.nodes[0].inputs[3], graph.Find("rm"));
+  EXPECT_EQ(graph.nodes[1].inputs[0], graph.nodes[0].outputs[0]);
+  EXPECT_FALSE(graph.Find("ebb.rng").valid());
+  EXPECT_TRUE(NodesOf(Train(kNormalised), "Dropout").size() == 1);
+}
+
+TEST(EvalGraph, SharesParametersAndBuffersByNameWithTheTrainingGraph) {
+  const Graph train = Train(kNormalised);
+  const Graph eval = Eval(kNormalised);
+  for (const Value& value : eval.values) {
+    if (value.role != Role::kParam && value.role != Role::kBuffer) continue;
+    const ValueId other = train.Find(value.name);
+    ASSERT_TRUE(other.valid()) << value.name;
+    EXPECT_EQ(train.value(other).role, value.role);
+    EXPECT_EQ(train.value(other).type, value.type);
+  }
+}
+
+TEST(EvalGraph, MetricsAreSumsOverTheValidRows) {
+  TrainingOptions options;
+  options.metrics = {{MetricKind::kLoss}, {MetricKind::kTopK, 2}};
+  options.loss.label_smoothing = 0.1;
+  const Graph graph = Eval(kMlp, options);
+  const ValueId valid = graph.Find("ebb.valid");
+  ASSERT_TRUE(valid.valid());
+  EXPECT_EQ(graph.value(valid).role, Role::kInput);
+  EXPECT_EQ(ToString(graph.value(valid).type), "i64[1]");
+  const Node* loss = NodesOf(graph, "CrossEntropySum").at(0);
+  EXPECT_EQ(loss->attrs.Float("label_smoothing", 0), 0.1);
+  EXPECT_EQ(loss->inputs[2], valid);
+  EXPECT_EQ(NodesOf(graph, "TopKCorrect").at(0)->inputs[2], valid);
+  EXPECT_EQ(graph.value(loss->outputs[0]).name, "metric/loss.sum");
+  EXPECT_EQ(graph.value(loss->outputs[1]).name, "metric/loss.count");
+  EXPECT_TRUE(graph.Find("metric/top2.count").valid());
+}
+
+TEST(EvalGraph, TheOtherLossesAreSummedToo) {
+  TrainingOptions options;
+  options.loss.kind = LossKind::kMse;
+  EXPECT_EQ(NodesOf(Eval(kMlp, options), "MseSum").size(), 1u);
+  options.loss.kind = LossKind::kBceWithLogits;
+  EXPECT_EQ(NodesOf(Eval(kMlp, options), "BceSum").size(), 1u);
+  const Graph graph =
+      Eval("w = param f32[4]; l = ReduceSum(w) {axes=[0], keepdims=0}; output l", GraphLoss());
+  EXPECT_TRUE(graph.Find("metric/loss").valid());
+  EXPECT_FALSE(graph.Find("ebb.valid").valid());
+}
+
+TEST(EvalGraph, RefusesAModelThatReadsWhatOnlyTrainingHas) {
+  const absl::StatusOr<Graph> graph = BuildEvalGraph(Parse(R"(
+    x = input f32[4,8]; s = param f32[8]; b = param f32[8]; rm = buffer f32[8]; rv = buffer f32[8]
+    n, mean, var = BatchNorm(x, s, b, rm, rv); y = Mul(n, mean); output y)"),
+                                                     {});
+  EXPECT_THAT(std::string(graph.status().message()),
+              HasSubstr("'mean', which does not exist in evaluation"));
+}
+
+TEST(Differentiate, ReturnsTheGradientsThatWereAskedFor) {
+  Graph forward = Parse(R"(
+    x = input f32[4]; y = input f32[4]; z = input f32[4]; i = input i64[4]
+    m = Mul(x, y); r = Relu(m); l = ReduceSum(r) {axes=[0], keepdims=0}
+  )");
+  const ValueId x = forward.Find("x");
+  const ValueId m = forward.Find("m");
+  const ValueId l = forward.Find("l");
+  const std::vector<ValueId> wrt = {x, forward.Find("z"), m, l, forward.Find("i")};
+  const absl::StatusOr<Gradients> result = Differentiate(forward, l, wrt);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_TRUE(Verify(result->graph).ok()) << Verify(result->graph);
+  EXPECT_TRUE(result->grads[0].valid());
+  EXPECT_FALSE(result->grads[1].valid()) << "independent";
+  EXPECT_TRUE(result->grads[2].valid());
+  EXPECT_EQ(result->graph.value(result->grads[3]).role, Role::kConstant) << "dl/dl is 1";
+  EXPECT_FALSE(result->grads[4].valid()) << "an integer";
+  EXPECT_EQ(result->graph.value(x).name, "x");
+  EXPECT_EQ(result->graph.value(result->grads[0]).type, forward.value(x).type);
+}
+
+TEST(Differentiate, StopsAtTheValuesThatWereAskedFor) {
+  Graph forward = Parse("x = input f32[4]; s = Sign(x); r = Relu(s); l = ReduceSum(r) {axes=[0]}");
+  EXPECT_TRUE(Differentiate(forward, forward.Find("l"), {forward.Find("s")}).ok());
+  EXPECT_FALSE(Differentiate(forward, forward.Find("l"), {forward.Find("x")}).ok());
+}
+
+}  // namespace
+}  // namespace ebb::graph
