@@ -1,8 +1,10 @@
-// What the reference kernels share: choosing float or double, and walking over N-d index spaces.
+// What the reference kernels share: choosing the element type, and walking over N-d index spaces.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,6 +20,9 @@ using graph::Graph;
 using graph::Node;
 using graph::NumElements;
 using graph::Shape;
+using graph::StridesOf;
+
+// ---- Operands.
 
 inline const graph::TensorType& InType(const Graph& graph, const Node& node, size_t i) {
   return graph.value(node.inputs[i]).type;
@@ -29,36 +34,99 @@ inline bool HasInput(const Node& node, size_t i) {
   return i < node.inputs.size() && node.inputs[i].valid();
 }
 
+// Null when the optional input is absent.
 template <class T>
 const T* In(const KernelArgs& args, size_t i) {
-  return static_cast<const T*>(args.in[i]);
+  return i < args.in.size() ? static_cast<const T*>(args.in[i]) : nullptr;
 }
 // An input that the kernel writes (parameters, slots, running statistics).
 template <class T>
 T* InOut(const KernelArgs& args, size_t i) {
-  return static_cast<T*>(args.in[i]);
+  return i < args.in.size() ? static_cast<T*>(args.in[i]) : nullptr;
 }
 template <class T>
 T* Out(const KernelArgs& args, size_t i = 0) {
   return static_cast<T*>(args.out[i]);
 }
 
-// The kernel that runs body(T(), args) with T = float or double as `dtype` says.
+// ---- Element types: the kernel that runs body(T(), args).
+
+template <class T, class Body>
+absl::StatusOr<Kernel> KernelOf(Body body) {
+  auto run = [body](const KernelArgs& args) {
+    body(T(), args);
+    return absl::OkStatus();
+  };
+  return Kernel{.run = std::move(run), .workspace = Bytes(0)};
+}
+
+inline absl::Status NoKernelFor(DType dtype) {
+  return absl::UnimplementedError(
+      absl::StrCat("the reference device has no kernel for elements of type ", Name(dtype)));
+}
+
+// T = float or double.
 template <class Body>
 absl::StatusOr<Kernel> ForFloat(DType dtype, Body body) {
-  if (dtype == DType::kF32) {
-    return Kernel{
-        .run = [body](const KernelArgs& args) { return body(float(), args), absl::OkStatus(); },
-        .workspace = Bytes(0)};
-  }
-  if (dtype == DType::kF64) {
-    return Kernel{
-        .run = [body](const KernelArgs& args) { return body(double(), args), absl::OkStatus(); },
-        .workspace = Bytes(0)};
-  }
-  return absl::UnimplementedError(
-      absl::StrCat("the reference device computes it for f32 and f64 only, not ", Name(dtype)));
+  if (dtype == DType::kF32) return KernelOf<float>(body);
+  if (dtype == DType::kF64) return KernelOf<double>(body);
+  return NoKernelFor(dtype);
 }
+
+// T = float, double, int32_t or int64_t.
+template <class Body>
+absl::StatusOr<Kernel> ForNumber(DType dtype, Body body) {
+  if (dtype == DType::kI32) return KernelOf<int32_t>(body);
+  if (dtype == DType::kI64) return KernelOf<int64_t>(body);
+  return ForFloat(dtype, body);
+}
+
+// T = an unsigned integer of the elements' size: for ops that only move them.
+template <class Body>
+absl::StatusOr<Kernel> ForMove(DType dtype, Body body) {
+  switch (SizeOf(dtype).count()) {
+    case 1:
+      return KernelOf<uint8_t>(body);
+    case 4:
+      return KernelOf<uint32_t>(body);
+    case 8:
+      return KernelOf<uint64_t>(body);
+    default:
+      return NoKernelFor(dtype);
+  }
+}
+
+// ---- Index spaces.
+
+// Strides of a tensor of shape `from` seen as `to`, which it broadcasts to: 0 along broadcast axes.
+Shape BroadcastStrides(const Shape& from, const Shape& to);
+
+// Visits all positions of `shape` in row-major order: f(i, at), where i counts them and at[k] is
+// the offset under strides[k].
+template <size_t N, class F>
+void Walk(const Shape& shape, const std::array<Shape, N>& strides, F f) {
+  const int64_t n = NumElements(shape);
+  Shape index(shape.size(), 0);
+  std::array<int64_t, N> at{};
+  for (int64_t i = 0; i < n; ++i) {
+    f(i, at);
+    for (size_t d = shape.size(); d-- > 0;) {
+      for (size_t k = 0; k < N; ++k) at[k] += strides[k][d];
+      if (++index[d] < shape[d]) break;
+      for (size_t k = 0; k < N; ++k) at[k] -= strides[k][d] * shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
+// A shape around one axis: element (o, a, i) is at (o * size + a) * inner + i.
+struct AxisSplit {
+  int64_t outer = 1;
+  int64_t size = 1;
+  int64_t inner = 1;
+  int64_t at(int64_t o, int64_t a, int64_t i) const { return (o * size + a) * inner + i; }
+};
+AxisSplit SplitAt(const Shape& shape, size_t axis);
 
 // Copies the input's bytes to the output unless they are the same bytes: the kernel of views.
 absl::StatusOr<Kernel> CopyKernel(const Graph& graph, const Node& node);

@@ -1,7 +1,6 @@
 // Elementwise ops of one tensor, and their gradients. Each element is computed in double.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numbers>
 
@@ -220,7 +219,7 @@ absl::StatusOr<Kernel> Cast(const Graph& graph, const Node& node) {
     return ForAny(to, [=](auto to_zero) -> absl::StatusOr<Kernel> {
       using From = decltype(from_zero);
       using To = decltype(to_zero);
-      auto run = [n](const KernelArgs& args) {
+      return KernelOf<To>([n](To, const KernelArgs& args) {
         for (int64_t i = 0; i < n; ++i) {
           if constexpr (std::is_same_v<To, bool>) {
             Out<bool>(args)[i] = In<From>(args, 0)[i] != From(0);
@@ -228,23 +227,12 @@ absl::StatusOr<Kernel> Cast(const Graph& graph, const Node& node) {
             Out<To>(args)[i] = Convert<To>(In<From>(args, 0)[i]);
           }
         }
-        return absl::OkStatus();
-      };
-      return Kernel{.run = run, .workspace = Bytes(0)};
+      });
     });
   });
 }
 
 }  // namespace
-
-absl::StatusOr<Kernel> CopyKernel(const Graph& graph, const Node& node) {
-  const auto bytes = static_cast<size_t>(OutType(graph, node).bytes().count());
-  auto run = [bytes](const KernelArgs& args) {
-    if (args.out[0] != args.in[0]) std::memcpy(args.out[0], args.in[0], bytes);
-    return absl::OkStatus();
-  };
-  return Kernel{.run = run, .workspace = Bytes(0)};
-}
 
 absl::Span<const KernelRow> Elementwise() {
   static constexpr KernelRow kRows[] = {

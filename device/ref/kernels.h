@@ -7,5 +7,16 @@
 namespace ebb::device::ref {
 
 absl::Span<const KernelRow> Elementwise();
+absl::Span<const KernelRow> Binary();
+absl::Span<const KernelRow> Matmul();
+absl::Span<const KernelRow> Conv();
+absl::Span<const KernelRow> Pool();
+absl::Span<const KernelRow> Norm();
+absl::Span<const KernelRow> Movement();
+absl::Span<const KernelRow> Reduce();
+absl::Span<const KernelRow> Loss();
+absl::Span<const KernelRow> Metric();
+absl::Span<const KernelRow> Update();
+absl::Span<const KernelRow> Random();
 
 }  // namespace ebb::device::ref
