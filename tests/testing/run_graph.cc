@@ -93,20 +93,24 @@ void GraphRunner::Allocate(Placement placement) {
     allocations_.emplace_back(bytes);
     return static_cast<void*>(allocations_.back().memory.get());
   };
-  std::vector<int> buffer_of(graph_.values.size(), -1);
-  std::vector<void*> buffers;
+  graph::Liveness liveness;
+  liveness.buffer_of.assign(graph_.values.size(), -1);
+  liveness.alias_of.assign(graph_.values.size(), ValueId());
   if (placement == Placement::kShared) {
-    const graph::Liveness liveness = ComputeLiveness(graph_);
-    buffer_of = liveness.buffer_of;
-    for (const graph::Buffer& buffer : liveness.buffers) buffers.push_back(allocate(buffer.bytes));
+    liveness = ComputeLiveness(graph_);
     captured_.resize(graph_.values.size());
   }
+  std::vector<void*> buffers;
+  for (const graph::Buffer& buffer : liveness.buffers) buffers.push_back(allocate(buffer.bytes));
   for (const Value& value : graph_.values) {
-    const int buffer = buffer_of[value.id.index()];
-    void* memory =
-        buffer >= 0 ? buffers[static_cast<size_t>(buffer)] : allocate(value.type.bytes());
+    const int buffer = liveness.buffer_of[value.id.index()];
+    const ValueId alias = liveness.alias_of[value.id.index()];
+    void* memory = buffer >= 0     ? buffers[static_cast<size_t>(buffer)]
+                   : alias.valid() ? bindings_.values[alias.index()]
+                                   : allocate(value.type.bytes());
     bindings_.values.push_back(memory);
     const auto bytes = static_cast<size_t>(value.type.bytes().count());
+    if (alias.valid()) continue;
     if (value.role == Role::kOptState) std::memset(memory, 0, bytes);
     if (value.role == Role::kConstant) std::memcpy(memory, value.data->data.data(), bytes);
   }
