@@ -1,0 +1,480 @@
+// The cases, by family. Shapes are small, odd, and at the edges of blocks and vectors.
+#include "tests/device/cpu_cases.h"
+
+namespace ebb::testing {
+namespace {
+
+using graph::Attrs;
+using graph::DType;
+using Ints = std::vector<int64_t>;
+using Shape = Ints;
+using Cases = std::vector<OpCase>;
+
+CaseInput Of(DType dtype, const Shape& shape, double min, double max) {
+  CaseInput input;
+  input.type.dtype = dtype;
+  input.type.shape.assign(shape.begin(), shape.end());
+  input.min = min;
+  input.max = max;
+  return input;
+}
+CaseInput F(const Shape& shape, double min = -1, double max = 1) {
+  return Of(DType::kF32, shape, min, max);
+}
+CaseInput Absent() {
+  CaseInput input;
+  input.absent = true;
+  return input;
+}
+
+void Elementwise(Cases& cases) {
+  const std::vector<std::pair<std::string, Attrs>> ops = {
+      {"Relu", {}},
+      {"LeakyRelu", {{"alpha", 0.2}}},
+      {"Elu", {{"alpha", 1.3}}},
+      {"Sigmoid", {}},
+      {"Tanh", {}},
+      {"Clip", {{"min", -1.5}, {"max", 2.0}}},
+      {"Clip", {{"max", 0.5}}},
+      {"HardSigmoid", {{"alpha", 0.3}, {"beta", 0.4}}},
+      {"HardSwish", {}},
+      {"Softplus", {}},
+      {"Gelu", {}},
+      {"Gelu", {{"approximate", std::string("tanh")}}},
+      {"Erf", {}},
+  };
+  for (const int64_t n : {1, 37, 4099}) {
+    for (const auto& [op, attrs] : ops) {
+      cases.push_back({op, {F({n}, -6, 6)}, attrs, {}, {}});
+      cases.push_back({op + "Grad", {F({n}), F({n}, -6, 6)}, attrs, {}, {}});
+    }
+    for (const char* op : {"Exp", "Neg", "Abs", "Sign", "Identity"}) {
+      cases.push_back({op, {F({n}, -20, 20)}, {}, {}, {}});
+    }
+    for (const char* op : {"Log", "Sqrt", "Reciprocal"}) {
+      cases.push_back({op, {F({n}, 0.1, 9)}, {}, {}, {}});
+    }
+    cases.push_back({"Scale", {F({n})}, {{"scale", 2.5}, {"shift", -0.25}}, {}, {}});
+  }
+  cases.push_back({"Relu", {F({2, 5, 3, 4})}, {}, {0}, {0}});
+  const DType types[] = {DType::kF32, DType::kF64, DType::kI32, DType::kI64, DType::kU8,
+                         DType::kBool};
+  for (const DType from : types) {
+    for (const DType to : types) {
+      const bool narrow = from == DType::kU8 || from == DType::kBool || to == DType::kU8;
+      const double max = from == DType::kBool ? 2 : 90;
+      cases.push_back({"Cast",
+                       {Of(from, {3, 7}, narrow ? 0 : -90, max)},
+                       {{"to", std::string(graph::Name(to))}},
+                       {},
+                       {}});
+    }
+  }
+}
+
+void Binary(Cases& cases) {
+  const std::vector<std::pair<Shape, Shape>> shapes = {
+      {{}, {}},
+      {{1000}, {1000}},
+      {{3, 1}, {1, 5}},
+      {{4, 3, 5, 2}, {3, 1, 1}},
+      {{4, 3, 5, 2}, {1}},
+      {{6, 10}, {10}},
+      {{1, 10}, {6, 1}},
+      {{2, 1, 4, 1, 3}, {1, 5, 1, 6, 1}},
+  };
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Min", "GreaterEqual"}) {
+    for (const auto& [a, b] : shapes) cases.push_back({op, {F(a), F(b, 0.5, 2)}, {}, {}, {}});
+    cases.push_back({op, {F({2, 6, 3, 4}), F({2, 6, 3, 4}, 0.5, 2)}, {}, {0, 1}, {0}});
+    cases.push_back({op, {F({2, 6, 3, 4}), F({2, 6, 1, 1}, 0.5, 2)}, {}, {0}, {0}});
+    cases.push_back({op, {F({6, 1, 1}), F({2, 6, 3, 4}, 0.5, 2)}, {}, {1}, {0}});
+    cases.push_back({op, {F({2, 6, 3, 4}), F({}, 0.5, 2)}, {}, {0}, {0}});
+  }
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Min"}) {
+    for (const DType type : {DType::kI32, DType::kI64}) {
+      cases.push_back({op, {Of(type, {4, 5}, -9, 9), Of(type, {5}, 1, 9)}, {}, {}, {}});
+    }
+  }
+  for (const auto& [a, b] : shapes) {
+    cases.push_back({"Pow", {F(a, 0.1, 3), F(b, -2, 2)}, {}, {}, {}});
+  }
+  for (const int64_t n : {1, 2, 5}) {
+    OpCase sum{"AddN", {}, {}, {}, {}};
+    for (int64_t i = 0; i < n; ++i) sum.inputs.push_back(F({3, 50}));
+    cases.push_back(sum);
+  }
+  cases.push_back({"AddN", {F({2, 6, 3, 4}), F({2, 6, 3, 4})}, {}, {0, 1}, {0}});
+  const std::vector<std::pair<Shape, Ints>> expansions = {
+      {{}, {3, 4}}, {{5}, {7, 5}},           {{7, 1}, {7, 33}},
+      {{}, {}},     {{3, 1, 2}, {4, 3, 5, 2}}, {{1, 3, 1, 1}, {4, 3, 5, 2}}};
+  for (const auto& [small, large] : expansions) {
+    cases.push_back({"Expand", {F(small)}, {{"shape", large}}, {}, {}});
+    cases.push_back({"SumTo",
+                     {F(Shape(large.begin(), large.end()))},
+                     {{"shape", Ints(small.begin(), small.end())}},
+                     {},
+                     {}});
+  }
+  cases.push_back({"SumTo", {F({300, 20})}, {{"shape", Ints{20}}}, {}, {}});
+  cases.push_back({"SumTo", {F({4, 3, 5, 2})}, {{"shape", Ints{3, 1, 1}}}, {0}, {}});
+  cases.push_back({"SumTo", {F({4, 3, 5, 2})}, {{"shape", Ints{4, 3, 1, 1}}}, {0}, {}});
+  cases.push_back({"Expand", {F({4, 3, 1, 1})}, {{"shape", Ints{4, 3, 5, 2}}}, {}, {0}});
+  cases.push_back(
+      {"Where", {Of(DType::kBool, {4, 1}, 0, 2), F({4, 9}), F({9})}, {}, {}, {}});
+  cases.push_back({"Where",
+                   {Of(DType::kBool, {2, 3, 4, 5}, 0, 2), F({2, 3, 4, 5}), F({1})},
+                   {},
+                   {0, 1},
+                   {0}});
+  cases.push_back({"Where",
+                   {Of(DType::kBool, {6}, 0, 2), Of(DType::kI64, {2, 6}, -5, 5),
+                    Of(DType::kI64, {2, 1}, -5, 5)},
+                   {},
+                   {},
+                   {}});
+}
+
+void Matmul(Cases& cases) {
+  for (const int64_t ta : {0, 1}) {
+    for (const int64_t tb : {0, 1}) {
+      const Attrs flags = {{"trans_a", ta}, {"trans_b", tb}};
+      for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
+               {1, 1, 1}, {3, 4, 5}, {1, 64, 200}, {64, 1, 200}, {33, 47, 65}, {128, 10, 784},
+               {5, 7, 0}, {16, 16, 2}}) {
+        const Shape a = ta ? Shape{k, m} : Shape{m, k};
+        const Shape b = tb ? Shape{n, k} : Shape{k, n};
+        cases.push_back({"MatMul", {F(a), F(b)}, flags, {}, {}});
+        Attrs gemm = flags;
+        gemm.Set("alpha", 0.5);
+        gemm.Set("beta", 2.0);
+        cases.push_back({"Gemm", {F(a), F(b), F({n})}, gemm, {}, {}});
+        cases.push_back({"Gemm", {F(a), F(b), F({m, 1})}, gemm, {}, {}});
+        cases.push_back({"Gemm", {F(a), F(b)}, gemm, {}, {}});
+      }
+      const auto batch = [&](Shape lead_a, Shape lead_b) {
+        for (const int64_t d : {ta ? 20 : 6, ta ? 6 : 20}) lead_a.push_back(d);
+        for (const int64_t d : {tb ? 9 : 20, tb ? 20 : 9}) lead_b.push_back(d);
+        cases.push_back({"MatMul", {F(lead_a), F(lead_b)}, flags, {}, {}});
+      };
+      batch({3}, {3});
+      batch({4, 3}, {});
+      batch({2, 1, 3}, {5, 1});
+      batch({}, {4});
+    }
+  }
+}
+
+struct ConvCase {
+  Shape x, w;
+  Ints strides, pads, dilations;
+  int64_t groups;
+  Shape y;
+};
+
+void Conv(Cases& cases) {
+  const std::vector<ConvCase> convs = {
+      {{2, 3, 9, 8}, {5, 3, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, {2, 5, 9, 8}},
+      {{2, 1, 8, 8}, {16, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 1, {2, 16, 8, 8}},
+      {{2, 16, 7, 7}, {32, 16, 3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}, 1, {2, 32, 4, 4}},
+      {{3, 16, 6, 6}, {24, 16, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1, {3, 24, 6, 6}},
+      {{2, 16, 7, 7}, {8, 16, 1, 1}, {2, 2}, {0, 0, 0, 0}, {1, 1}, 1, {2, 8, 4, 4}},
+      {{2, 12, 6, 5}, {12, 1, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 12, {2, 12, 6, 5}},
+      {{2, 12, 6, 5}, {6, 4, 3, 3}, {1, 1}, {1, 0, 0, 1}, {1, 1}, 3, {2, 6, 5, 4}},
+      {{1, 4, 11, 10}, {4, 4, 3, 2}, {2, 1}, {2, 1, 1, 0}, {2, 3}, 1, {1, 4, 5, 8}},
+      {{4, 20, 1, 1}, {7, 20, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1, {4, 7, 1, 1}},
+      {{2, 6, 5, 5}, {9, 6, 5, 5}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1, {2, 9, 1, 1}},
+      {{2, 5, 20}, {7, 5, 3}, {2}, {1, 1}, {1}, 1, {2, 7, 10}},
+      {{1, 3, 5, 6, 4}, {4, 3, 2, 3, 1}, {1, 2, 1}, {0, 1, 0, 1, 1, 0}, {1, 1, 1}, 1,
+       {1, 4, 5, 3, 4}},
+  };
+  for (const ConvCase& c : convs) {
+    const Attrs attrs = {
+        {"strides", c.strides}, {"pads", c.pads}, {"dilations", c.dilations}, {"groups", c.groups}};
+    std::vector<size_t> x_last, y_last, both_last;
+    const bool x_free = c.x[1] == 1 || (c.x[2] == 1 && c.x[3] == 1);
+    const bool y_free = c.y[2] == 1 && (c.y.size() < 4 || c.y[3] == 1);
+    if (c.x.size() == 4) {
+      if (!x_free) x_last = {0};
+      if (!y_free) y_last = {0};
+      if (!y_free) both_last.push_back(0);
+      if (!x_free) both_last.push_back(1);
+    }
+    cases.push_back({"Conv", {F(c.x), F(c.w)}, attrs, x_last, y_last});
+    cases.push_back({"Conv", {F(c.x), F(c.w), F({c.w[0]})}, attrs, x_last, y_last});
+    Attrs input = attrs;
+    input.Set("input_shape", Ints(c.x.begin(), c.x.end()));
+    cases.push_back({"ConvGradInput", {F(c.y), F(c.w)}, input, y_last, x_last});
+    Attrs weight = attrs;
+    weight.Set("weight_shape", Ints(c.w.begin(), c.w.end()));
+    cases.push_back({"ConvGradWeight", {F(c.y), F(c.x)}, weight, both_last, {}});
+  }
+}
+
+void Pool(Cases& cases) {
+  struct PoolCase {
+    Shape x;
+    Ints kernel, strides, pads;
+    Shape y;
+  };
+  const std::vector<PoolCase> pools = {
+      {{2, 3, 8, 8}, {2, 2}, {2, 2}, {0, 0, 0, 0}, {2, 3, 4, 4}},
+      {{2, 20, 9, 7}, {3, 3}, {2, 2}, {1, 1, 1, 1}, {2, 20, 5, 4}},
+      {{1, 300, 4, 4}, {3, 2}, {1, 1}, {0, 0, 0, 0}, {1, 300, 2, 3}},
+      {{2, 3, 10}, {3}, {2}, {1, 0}, {2, 3, 5}},
+      {{1, 2, 4, 5, 6}, {2, 2, 3}, {2, 1, 3}, {0, 0, 0, 0, 0, 0}, {1, 2, 2, 4, 2}},
+  };
+  for (const PoolCase& p : pools) {
+    const bool flat = p.x.size() != 4;
+    const auto last = [&](std::vector<size_t> ids) {
+      return flat ? std::vector<size_t>() : ids;
+    };
+    const Attrs base = {{"kernel", p.kernel}, {"strides", p.strides}, {"pads", p.pads}};
+    Attrs max = base;
+    max.Set("dilations", Ints(p.kernel.size(), 1));
+    cases.push_back({"MaxPool", {F(p.x)}, max, last({0}), last({0, 1})});
+    max.Set("input_shape", Ints(p.x.begin(), p.x.end()));
+    if (p.pads == Ints(p.pads.size(), 0)) {  // any position of the window is inside
+      int64_t window = 1;
+      for (const int64_t k : p.kernel) window *= k;
+      cases.push_back({"MaxPoolGrad",
+                       {F(p.y), Of(DType::kU8, p.y, 0, static_cast<double>(window))},
+                       max,
+                       last({0, 1}),
+                       last({0})});
+    }
+    for (const Ints& counted : {Ints(p.pads.size(), 0), p.pads}) {
+      Attrs average = base;
+      average.Set("counted_pads", counted);
+      cases.push_back({"AveragePool", {F(p.x)}, average, last({0}), last({0})});
+      average.Set("input_shape", Ints(p.x.begin(), p.x.end()));
+      cases.push_back({"AveragePoolGrad", {F(p.y)}, average, last({0}), last({0})});
+    }
+  }
+  cases.push_back({"MaxPool",
+                   {F({2, 3, 9, 9})},
+                   {{"kernel", Ints{2, 3}},
+                    {"strides", Ints{1, 2}},
+                    {"pads", Ints{1, 1, 1, 1}},
+                    {"dilations", Ints{2, 3}}},
+                   {0},
+                   {0, 1}});
+}
+
+void Norm(Cases& cases) {
+  for (const Shape& x : {Shape{64, 7}, Shape{5, 300}, Shape{4, 6, 5, 3}, Shape{3, 20, 50, 60},
+                         Shape{2, 3, 9}, Shape{2, 1, 4, 4}}) {
+    const int64_t c = x[1];
+    std::vector<size_t> one, two;
+    if (x.size() == 4 && c > 1) one = {0}, two = {0, 1};
+    const Attrs momentum = {{"momentum", 0.3}, {"epsilon", 1e-3}};
+    const Attrs epsilon = {{"epsilon", 1e-3}};
+    const CaseInput var = F({c}, 0.5, 2);
+    cases.push_back({"BatchNorm", {F(x, 2, 3), F({c}), F({c}), F({c}), var}, momentum, one, one});
+    cases.push_back({"BatchNormInference", {F(x), F({c}), F({c}), F({c}), var}, epsilon, one, one});
+    for (const char* op : {"BatchNormGrad", "BatchNormInferenceGrad"}) {
+      cases.push_back({op, {F(x), F(x), F({c}), F({c}), var}, epsilon, two, one});
+    }
+  }
+  for (const double beta : {0.75, 0.6}) {
+    for (const int64_t size : {1, 4, 5}) {
+      const Attrs attrs = {{"size", size}, {"alpha", 0.3}, {"beta", beta}, {"bias", 1.5}};
+      cases.push_back({"Lrn", {F({2, 7, 3, 4}, -3, 3)}, attrs, {0}, {0}});
+      cases.push_back({"LrnGrad", {F({2, 7, 3, 4}), F({2, 7, 3, 4}, -3, 3)}, attrs, {0, 1}, {0}});
+    }
+  }
+  for (const auto& [shape, axis] : std::vector<std::pair<Shape, int64_t>>{
+           {{5, 10}, 1}, {{3, 1000}, 1}, {{2, 9, 70}, 1}, {{4, 6}, 0}, {{7}, 0}, {{2, 3, 4, 5}, 1}}) {
+    const Attrs attrs = {{"axis", axis}};
+    cases.push_back({"Softmax", {F(shape, -8, 8)}, attrs, {}, {}});
+    cases.push_back({"LogSoftmax", {F(shape, -8, 8)}, attrs, {}, {}});
+    cases.push_back({"SoftmaxGrad", {F(shape), F(shape, 0, 0.5)}, attrs, {}, {}});
+    cases.push_back({"LogSoftmaxGrad", {F(shape), F(shape, -5, 0)}, attrs, {}, {}});
+  }
+}
+
+void Movement(Cases& cases) {
+  cases.push_back({"Reshape", {F({4, 6})}, {{"shape", Ints{3, 8}}}, {}, {}});
+  for (const Ints& perm : {Ints{0, 1, 2, 3}, Ints{0, 2, 3, 1}, Ints{3, 1, 0, 2}, Ints{1, 0, 2, 3}}) {
+    cases.push_back({"Transpose", {F({3, 20, 5, 18})}, {{"perm", perm}}, {0}, {}});
+  }
+  cases.push_back({"Transpose", {F({70, 40})}, {{"perm", Ints{1, 0}}}, {}, {}});
+  cases.push_back(
+      {"Transpose", {Of(DType::kU8, {2, 3, 4}, 0, 9)}, {{"perm", Ints{2, 0, 1}}}, {}, {}});
+  for (const int64_t axis : {0, 1, 2, 3}) {
+    OpCase concat{"Concat", {}, {{"axis", axis}}, {0, 1, 2}, {0}};
+    for (const int64_t n : {2, 1, 5}) {
+      Shape shape = {2, 3, 4, 5};
+      shape[static_cast<size_t>(axis)] = n + 1;
+      concat.inputs.push_back(F(shape));
+    }
+    cases.push_back(concat);
+  }
+  cases.push_back({"Concat", {Of(DType::kI64, {3}, -9, 9), Of(DType::kI64, {2}, -9, 9)},
+                   {{"axis", int64_t{0}}}, {}, {}});
+  const Attrs slices[] = {
+      {{"starts", Ints{1, 0}}, {"ends", Ints{3, 4}}, {"axes", Ints{1, 3}}, {"steps", Ints{1, 2}}},
+      {{"starts", Ints{4}}, {"ends", Ints{-1}}, {"axes", Ints{2}}, {"steps", Ints{-2}}},
+      {{"starts", Ints{0}}, {"ends", Ints{100}}, {"axes", Ints{0}}, {"steps", Ints{1}}},
+  };
+  const Shape sliced[] = {{2, 2, 5, 2}, {2, 4, 3, 4}, {2, 4, 5, 4}};
+  for (size_t i = 0; i < 3; ++i) {
+    cases.push_back({"Slice", {F({2, 4, 5, 4})}, slices[i], {0}, {0}});
+    Attrs grad = slices[i];
+    grad.Set("shape", Ints{2, 4, 5, 4});
+    cases.push_back({"SliceGrad", {F(sliced[i])}, grad, {0}, {0}});
+  }
+  for (const Ints& pads : {Ints{0, 0, 1, 2, 0, 0, 3, 0}, Ints{0, 2, 0, -1, 0, 1, -2, 0},
+                           Ints{1, 0, 0, 0, 0, 0, 0, 0}}) {
+    cases.push_back({"Pad", {F({2, 3, 4, 5})}, {{"pads", pads}, {"value", 0.5}}, {0}, {0}});
+  }
+  for (const DType type : {DType::kI32, DType::kI64}) {
+    cases.push_back(
+        {"Gather", {F({7, 5}), Of(type, {3, 4}, -9, 9)}, {{"axis", int64_t{0}}}, {}, {}});
+    cases.push_back({"Gather", {F({2, 7, 3}), Of(type, {4}, 0, 7)}, {{"axis", int64_t{1}}}, {}, {}});
+    cases.push_back({"GatherGrad",
+                     {F({2, 40, 3}), Of(type, {40}, -9, 9)},
+                     {{"axis", int64_t{1}}, {"shape", Ints{2, 7, 3}}},
+                     {},
+                     {}});
+  }
+  cases.push_back({"ToChannelsLast", {F({2, 20, 5, 7})}, {}, {}, {0}});
+  cases.push_back({"ToPlain", {F({2, 20, 5, 7})}, {}, {0}, {}});
+}
+
+void Reduce(Cases& cases) {
+  const std::vector<std::pair<Shape, Ints>> sets = {
+      {{4, 6, 5, 7}, {0, 2, 3}}, {{4, 6, 5, 7}, {2, 3}}, {{4, 6, 5, 7}, {1}},
+      {{500, 30}, {0}},          {{30, 5000}, {1}},      {{4, 6, 5, 7}, {0, 1, 2, 3}},
+      {{3, 2, 3, 2, 3}, {1, 3}}, {{3, 2, 3, 2, 3}, {0, 2, 4}}, {{1, 1}, {0, 1}}, {{9}, {0}}};
+  for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"}) {
+    for (const auto& [shape, axes] : sets) {
+      for (const int64_t keep : {0, 1}) {
+        const Attrs attrs = {{"axes", axes}, {"keepdims", keep}};
+        const bool last = shape.size() == 4 && axes != Ints{1};
+        cases.push_back({op, {F(shape, 0, 1)}, attrs,
+                         last ? std::vector<size_t>{0} : std::vector<size_t>(), {}});
+      }
+    }
+    cases.push_back(
+        {op, {F({4, 6, 5, 7})}, {{"axes", Ints{0}}, {"keepdims", int64_t{1}}}, {0}, {0}});
+  }
+}
+
+void LossesAndMetrics(Cases& cases) {
+  const std::vector<std::pair<Shape, Shape>> shapes = {
+      {{6, 10}, {6}}, {{3, 1000}, {3}}, {{2, 5, 4, 20}, {2, 4, 20}}};
+  for (const auto& [x, y] : shapes) {
+    const double classes = static_cast<double>(x[1]);
+    for (const DType type : {DType::kI32, DType::kI64}) {
+      const CaseInput labels = Of(type, y, -1, classes);
+      for (const char* reduction : {"mean", "sum", "none"}) {
+        const CaseInput dloss =
+            std::string(reduction) == "none" ? F(y) : F({}, 0.5, 1);
+        for (const double smoothing : {0.0, 0.2}) {
+          for (const CaseInput& weight : {Absent(), F({x[1]}, 0.5, 2)}) {
+            const Attrs attrs = {{"reduction", std::string(reduction)},
+                                 {"ignore_index", int64_t{2}},
+                                 {"label_smoothing", smoothing}};
+            cases.push_back({"CrossEntropy", {F(x, -5, 5), labels, weight}, attrs, {}, {}});
+            cases.push_back(
+                {"CrossEntropyGrad", {dloss, F(x, -6, -0.5), labels, weight}, attrs, {}, {}});
+            if (smoothing != 0) continue;
+            Attrs nll = attrs;
+            nll.Erase("label_smoothing");
+            cases.push_back({"NllLoss", {F(x, -5, 0), labels, weight}, nll, {}, {}});
+            nll.Set("shape", Ints(x.begin(), x.end()));
+            cases.push_back({"NllLossGrad", {dloss, labels, weight}, nll, {}, {}});
+          }
+        }
+      }
+      for (const CaseInput& valid : {Absent(), Of(DType::kI64, {1}, 2, 3)}) {
+        const Attrs ignore = {{"ignore_index", int64_t{2}}};
+        Attrs smooth = ignore;
+        smooth.Set("label_smoothing", 0.1);
+        Attrs top = ignore;
+        top.Set("k", int64_t{3});
+        cases.push_back({"CrossEntropySum", {F(x, -5, 5), labels, valid}, smooth, {}, {}});
+        cases.push_back({"TopKCorrect", {F(x, -5, 5), labels, valid}, top, {}, {}});
+      }
+    }
+  }
+  for (const std::string loss : {"MseLoss", "BceWithLogits"}) {
+    for (const char* reduction : {"mean", "sum", "none"}) {
+      const Attrs attrs = {{"reduction", std::string(reduction)}};
+      const Shape x = {5, 700};
+      const CaseInput dloss = std::string(reduction) == "none" ? F(x) : F({}, 0.5, 1);
+      cases.push_back({loss, {F(x, -4, 4), F(x, 0, 1)}, attrs, {}, {}});
+      cases.push_back({loss + "Grad", {dloss, F(x, -4, 4), F(x, 0, 1)}, attrs, {}, {}});
+    }
+  }
+  for (const char* metric : {"MseSum", "BceSum", "BinaryCorrect"}) {
+    cases.push_back({metric, {F({6, 50}, -4, 4), F({6, 50}, 0, 1), Absent()}, {}, {}, {}});
+    cases.push_back({metric,
+                     {F({6, 50}, -4, 4), F({6, 50}, 0, 1), Of(DType::kI64, {1}, 4, 5)},
+                     {},
+                     {},
+                     {}});
+  }
+}
+
+// `hyper` is random: a rate in [1, 3) and a step of the same size, which is after the first.
+void Updates(Cases& cases) {
+  const CaseInput hyper = Of(DType::kF64, {4}, 1.01, 3);
+  const CaseInput first = Of(DType::kF64, {4}, 0.5, 1);
+  for (const Shape& shape : {Shape{1}, Shape{33, 70}}) {
+    for (const CaseInput& h : {hyper, first}) {
+      cases.push_back({"SgdUpdate",
+                       {F(shape), F(shape), h},
+                       {{"weight_decay", 0.1}, {"lr_scale", 0.5}},
+                       {},
+                       {}});
+      for (const int64_t nesterov : {0, 1}) {
+        cases.push_back({"SgdUpdate",
+                         {F(shape), F(shape), h, F(shape)},
+                         {{"weight_decay", 0.1},
+                          {"momentum", 0.9},
+                          {"dampening", nesterov ? 0.0 : 0.2},
+                          {"nesterov", nesterov}},
+                         {},
+                         {}});
+      }
+    }
+    for (const int64_t decoupled : {0, 1}) {
+      cases.push_back({"AdamUpdate",
+                       {F(shape), F(shape), hyper, F(shape), F(shape, 0.1, 1)},
+                       {{"weight_decay", 0.1}, {"decoupled", decoupled}, {"lr_scale", 0.01}},
+                       {},
+                       {}});
+    }
+  }
+}
+
+void Random(Cases& cases) {
+  for (const int64_t n : {1, 63, 64, 1030}) {
+    const Attrs ratio = {{"ratio", 0.3}};
+    Attrs dropout = ratio;
+    dropout.Set("stream", int64_t{7});
+    cases.push_back({"Dropout", {F({n}), Of(DType::kI64, {2}, 3, 1000)}, dropout, {}, {}});
+    cases.push_back({"DropoutGrad", {F({n}), Of(DType::kU8, {n}, 0, 2)}, ratio, {}, {}});
+  }
+}
+
+}  // namespace
+
+std::vector<OpCase> CpuCases() {
+  Cases cases;
+  Elementwise(cases);
+  Binary(cases);
+  Matmul(cases);
+  Conv(cases);
+  Pool(cases);
+  Norm(cases);
+  Movement(cases);
+  Reduce(cases);
+  LossesAndMetrics(cases);
+  Updates(cases);
+  Random(cases);
+  return cases;
+}
+
+}  // namespace ebb::testing
