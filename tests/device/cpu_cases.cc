@@ -314,7 +314,7 @@ void Movement(Cases& cases) {
   const Attrs slices[] = {
       {{"starts", Ints{1, 0}}, {"ends", Ints{3, 4}}, {"axes", Ints{1, 3}}, {"steps", Ints{1, 2}}},
       {{"starts", Ints{4}}, {"ends", Ints{-1}}, {"axes", Ints{2}}, {"steps", Ints{-2}}},
-      {{"starts", Ints{0}}, {"ends", Ints{100}}, {"axes", Ints{0}}, {"steps", Ints{1}}},
+      {{"starts", Ints{0}}, {"ends", Ints{2}}, {"axes", Ints{0}}, {"steps", Ints{1}}},
   };
   const Shape sliced[] = {{2, 2, 5, 2}, {2, 4, 3, 4}, {2, 4, 5, 4}};
   for (size_t i = 0; i < 3; ++i) {

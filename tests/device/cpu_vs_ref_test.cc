@@ -77,6 +77,9 @@ double RelativeL2(const HostTensor& got, const HostTensor& want) {
   return norm == 0 ? INFINITY : std::sqrt(difference / norm);
 }
 
+// Between orders: the op means nothing without marked values.
+bool MovesOrder(const OpCase& c) { return c.op == "ToChannelsLast" || c.op == "ToPlain"; }
+
 std::string Describe(const OpCase& c) {
   std::string text = c.op;
   for (const CaseInput& input : c.inputs) {
@@ -107,7 +110,7 @@ class CpuVsRef : public ::testing::Test {
 
   void Compare(const OpCase& c, Order order) {
     SCOPED_TRACE(absl::StrCat(Describe(c), order == Order::kPlain ? "" : " channels last"));
-    const auto plain = Build(c, Order::kPlain);
+    const auto plain = Build(c, MovesOrder(c) ? order : Order::kPlain);
     const auto ordered = Build(c, order);
     ASSERT_TRUE(plain.ok()) << plain.status();
     ASSERT_TRUE(ordered.ok()) << ordered.status();
@@ -138,10 +141,13 @@ TEST_F(CpuVsRef, EveryOpOfTheTableHasACase) {
   for (const graph::OpDef* op : graph::AllOps()) {
     EXPECT_EQ(covered.count(std::string(op->name)), 1u) << op->name << " has no case";
   }
+  EXPECT_GT(graph::AllOps().size(), 50u);
 }
 
 TEST_F(CpuVsRef, PlainValuesAgree) {
-  for (const OpCase& c : CpuCases()) Compare(c, Order::kPlain);
+  for (const OpCase& c : CpuCases()) {
+    if (!MovesOrder(c)) Compare(c, Order::kPlain);
+  }
 }
 
 TEST_F(CpuVsRef, ChannelsLastValuesAgree) {
