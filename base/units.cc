@@ -1,7 +1,10 @@
 #include "base/units.h"
 
 #include <cmath>
+#include <cstring>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 
 namespace ebb {
@@ -16,6 +19,29 @@ std::string FormatBytes(Bytes bytes) {
   }
   if (unit == 0) return absl::StrFormat("%d B", bytes.count());
   return absl::StrFormat("%.1f %s", value, kUnits[unit]);
+}
+
+std::optional<Bytes> ParseBytes(absl::string_view text) {
+  text = absl::StripAsciiWhitespace(text);
+  size_t end = 0;
+  while (end < text.size() &&
+         (absl::ascii_isdigit(static_cast<unsigned char>(text[end])) || text[end] == '.'))
+    ++end;
+  double value = 0;
+  if (end == 0 || !absl::SimpleAtod(text.substr(0, end), &value)) return std::nullopt;
+  const std::string unit = absl::AsciiStrToLower(absl::StripAsciiWhitespace(text.substr(end)));
+  static constexpr const char* kPrefixes = "kmgtp";
+  double scale = 1;
+  if (!unit.empty() && unit != "b") {
+    const char* prefix = std::strchr(kPrefixes, unit[0]);
+    if (prefix == nullptr) return std::nullopt;
+    const absl::string_view rest = absl::string_view(unit).substr(1);
+    if (rest != "" && rest != "ib" && rest != "b") return std::nullopt;
+    scale = std::pow(rest == "b" ? 1000.0 : 1024.0, static_cast<double>(prefix - kPrefixes + 1));
+  }
+  value = std::round(value * scale);
+  if (!(value < 9.2e18)) return std::nullopt;
+  return Bytes(static_cast<int64_t>(value));
 }
 
 std::ostream& operator<<(std::ostream& os, Bytes bytes) { return os << bytes.count() << " B"; }

@@ -4,8 +4,11 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
+
+#include "absl/strings/string_view.h"
 
 namespace ebb {
 
@@ -53,6 +56,8 @@ constexpr Bytes AlignUp(Bytes bytes, Bytes alignment) {
 
 // "3.1 GiB", "812 B".
 std::string FormatBytes(Bytes bytes);
+// "4GiB", "1.5 GB", "512k" (= KiB), "4096". Not negative; nullopt if it is no size or does not fit.
+std::optional<Bytes> ParseBytes(absl::string_view text);
 
 std::ostream& operator<<(std::ostream& os, Bytes bytes);
 std::ostream& operator<<(std::ostream& os, Micros micros);

@@ -16,6 +16,17 @@ TEST(Units, FormatBytesUsesBinaryUnits) {
   EXPECT_EQ(FormatBytes(MiB(3) + KiB(103)), "3.1 MiB");
 }
 
+TEST(Units, ParseBytesReadsWhatPeopleWrite) {
+  EXPECT_EQ(ParseBytes("4096"), Bytes(4096));
+  EXPECT_EQ(ParseBytes("4GiB"), GiB(4));
+  EXPECT_EQ(ParseBytes(" 1.5 MiB "), KiB(1536));
+  EXPECT_EQ(ParseBytes("2GB"), Bytes(2000000000));
+  EXPECT_EQ(ParseBytes("512k"), KiB(512));
+  for (const char* bad : {"", "GiB", "-1", "4 XiB", "1e400", "9999999 PiB", "4GiBs", "1..2"}) {
+    EXPECT_EQ(ParseBytes(bad), std::nullopt) << bad;
+  }
+}
+
 TEST(Units, AlignUpIsTheNextMultiple) {
   EXPECT_EQ(AlignUp(Bytes(0), Bytes(64)), Bytes(0));
   EXPECT_EQ(AlignUp(Bytes(1), Bytes(64)), Bytes(64));

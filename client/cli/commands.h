@@ -1,0 +1,50 @@
+// The commands of `ebb`: a table of names, flags, help and functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/cli/args.h"
+#include "client/client.h"
+
+namespace ebb::cli {
+
+// Exit codes; docs/cli.md lists them.
+inline constexpr int kOk = 0;
+inline constexpr int kJobFailed = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kUnreachable = 3;
+inline constexpr int kNotFound = 4;
+inline constexpr int kRefused = 5;
+inline constexpr int kInternal = 6;
+
+struct Context {
+  const Args& args;
+  client::Client& client;
+  bool json = false;
+};
+
+struct Command {
+  const char* name;
+  const char* usage;     // "submit SPEC... [flags]"
+  const char* summary;   // one line
+  const char* examples;  // lines of the help
+  size_t min_args;
+  size_t max_args;
+  std::vector<Flag> flags;
+  int (*run)(const Context&);
+};
+
+// In the order of the help.
+std::vector<Command> JobCommands();     // ps, show, update, cancel, pause, resume, rm, why
+std::vector<Command> SubmitCommands();  // submit, watch
+std::vector<Command> FileCommands();    // data, get
+std::vector<Command> ReportCommands();  // memory, device, explain
+
+// Prints "ebb: message" to stderr; the exit code that fits.
+int Fail(const absl::Status& status);
+// Watches jobs until all have ended; progress on a terminal, lines in a pipe.
+int WatchJobs(const Context& context, const std::vector<std::string>& jobs);
+
+}  // namespace ebb::cli

@@ -1,0 +1,128 @@
+#include "client/submit.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/status.h"
+#include "client/yaml.h"
+
+namespace ebb::client {
+namespace {
+
+constexpr std::streamsize kMaxSpecBytes = 4 << 20;
+
+std::string BaseName(const std::string& path) {
+  return path.substr(path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1);
+}
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot open ", path, ": ", std::strerror(errno)));
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!S_ISREG(info.st_mode) || !file) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is not a readable file"));
+  }
+  if (info.st_size > kMaxSpecBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is too large to be a job file"));
+  }
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+}  // namespace
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+}
+
+absl::StatusOr<v1::JobSpec> ReadSpecFile(const std::string& path,
+                                         const std::vector<std::string>& overrides) {
+  EBB_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
+  EBB_ASSIGN_OR_RETURN(v1::JobSpec spec, ParseSpec(text, path));
+  for (const std::string& assignment : overrides) {
+    EBB_RETURN_IF_ERROR(ApplyOverride(assignment, &spec));
+  }
+  if (spec.name().empty()) {
+    const std::string base = BaseName(path);
+    spec.set_name(base.substr(0, base.rfind('.') == 0 ? std::string::npos : base.rfind('.')));
+  }
+  return spec;
+}
+
+absl::Status Uploader::UploadOne(const std::string& directory, absl::string_view field,
+                                 v1::ObjectKind kind, std::string* reference) {
+  for (absl::string_view scheme : {"sha256:", "store:", "host:"}) {
+    if (absl::StartsWith(*reference, scheme)) return absl::OkStatus();
+  }
+  const std::string path =
+      absl::StartsWith(*reference, "/") ? *reference : absl::StrCat(directory, "/", *reference);
+  auto [done, is_new] = done_.try_emplace(path);
+  if (is_new) {
+    const auto outcome = client_->PutFile(path, kind, BaseName(path));
+    if (!outcome.ok()) {
+      done_.erase(done);
+      // A file that the spec names and that is not there is a mistake in the spec.
+      const bool missing = outcome.status().code() == absl::StatusCode::kNotFound;
+      return Annotate(
+          missing ? absl::InvalidArgumentError(outcome.status().message()) : outcome.status(),
+          field);
+    }
+    done->second = outcome->object.handle();
+  }
+  *reference = done->second;
+  return absl::OkStatus();
+}
+
+absl::Status Uploader::Upload(const std::string& directory, v1::JobSpec* spec) {
+  v1::Model* model = spec->mutable_model();
+  if (model->has_onnx()) {
+    EBB_RETURN_IF_ERROR(
+        UploadOne(directory, "model.onnx", v1::OBJECT_KIND_ONNX, model->mutable_onnx()));
+  }
+  if (model->has_graph()) {
+    EBB_RETURN_IF_ERROR(
+        UploadOne(directory, "model.graph", v1::OBJECT_KIND_GRAPH, model->mutable_graph()));
+  }
+  if (!model->weights().empty()) {
+    EBB_RETURN_IF_ERROR(
+        UploadOne(directory, "model.weights", v1::OBJECT_KIND_WEIGHTS, model->mutable_weights()));
+  }
+  const auto upload_source = [&](const std::string& field, v1::DataSource* source) -> absl::Status {
+    if (source->has_file()) {
+      EBB_RETURN_IF_ERROR(UploadOne(directory, absl::StrCat(field, ".file"), v1::OBJECT_KIND_DATA,
+                                    source->mutable_file()));
+    }
+    if (!source->index().empty()) {
+      EBB_RETURN_IF_ERROR(UploadOne(directory, absl::StrCat(field, ".index"), v1::OBJECT_KIND_INDEX,
+                                    source->mutable_index()));
+    }
+    return absl::OkStatus();
+  };
+  if (spec->data().has_train()) {
+    EBB_RETURN_IF_ERROR(upload_source("data.train", spec->mutable_data()->mutable_train()));
+  }
+  if (spec->data().has_val()) {
+    EBB_RETURN_IF_ERROR(upload_source("data.val", spec->mutable_data()->mutable_val()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Job> SubmitFile(Client* client, const std::string& path,
+                                   const std::vector<std::string>& overrides,
+                                   const std::string& idempotency_key) {
+  EBB_ASSIGN_OR_RETURN(v1::JobSpec spec, ReadSpecFile(path, overrides));
+  EBB_RETURN_IF_ERROR(Uploader(client).Upload(DirectoryOf(path), &spec));
+  return client->Submit(spec, idempotency_key);
+}
+
+}  // namespace ebb::client

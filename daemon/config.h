@@ -1,0 +1,45 @@
+// How ebbd is started: command line flags over a YAML file of the same names. Plain data and one
+// pure parser, so that tests drive it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "scheduler/scheduler.h"
+
+namespace ebb::daemon {
+
+struct Config {
+  std::string socket;  // path; "" = none
+  std::string listen;  // host:port; "" = none
+  bool insecure_any_address = false;
+  Bytes memory = GiB(4);
+  std::string device = "cpu";
+  std::vector<std::string> data_roots;
+  std::string state_dir;
+  int threads_per_stream = 0;  // 0: the device's default
+  int max_lanes = 0;           // 0: as many as the device can run
+  scheduler::Policy policy = scheduler::Policy::kFair;
+  Bytes quantum;  // 0: from the pool
+  int max_in_flight = 4;
+  Bytes upload_limit = GiB(16);
+  Bytes store_limit = GiB(256);
+  LogLevel log_level = LogLevel::kInfo;
+};
+
+struct CommandLine {
+  Config config;
+  std::optional<std::string> print;  // --help or --version: this text, then exit
+};
+
+// `args` without the program's name. InvalidArgument names the flag, or the line of the file.
+absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& args);
+
+// The address may be listened on: a loopback address, or any if the config says so.
+absl::Status CheckListenAddress(const std::string& address, bool any_address);
+
+}  // namespace ebb::daemon

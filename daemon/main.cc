@@ -1,0 +1,115 @@
+// ebbd: builds store, device, engine and server, waits for a signal, and takes them down again.
+#include <google/protobuf/stubs/logging.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "daemon/config.h"
+#include "daemon/files.h"
+#include "daemon/resolve.h"
+#include "daemon/server.h"
+#include "daemon/service.h"
+#include "daemon/socket.h"
+#include "daemon/store.h"
+#include "device/device.h"
+#include "runtime/engine.h"
+
+namespace ebb::daemon {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+constexpr int kExitTaken = 3;
+
+// Signals that end the daemon are taken by one thread only, the main one.
+sigset_t BlockSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+absl::Status Run(const Config& config, const sigset_t& signals) {
+  std::unique_ptr<SocketPath> socket;
+  if (!config.socket.empty()) {
+    EBB_ASSIGN_OR_RETURN(socket, SocketPath::Claim(config.socket));
+  }
+  EBB_RETURN_IF_ERROR(MakeDirectories(config.state_dir));
+  EBB_ASSIGN_OR_RETURN(const auto state_lock,
+                       FileLock::Acquire(absl::StrCat(config.state_dir, "/lock")));
+  EBB_ASSIGN_OR_RETURN(const auto store,
+                       Store::Open(config.state_dir, {config.upload_limit, config.store_limit}));
+  Resolver resolver(store.get(), config.data_roots, config.upload_limit);
+
+  device::DeviceOptions device_options;
+  device_options.threads_per_stream = config.threads_per_stream;
+  EBB_ASSIGN_OR_RETURN(auto device, device::OpenDevice(config.device, device_options));
+  runtime::EngineOptions options;
+  options.memory = config.memory;
+  options.quantum = config.quantum;
+  options.max_lanes = config.max_lanes;
+  options.policy = config.policy;
+  options.max_in_flight = config.max_in_flight;
+  EBB_ASSIGN_OR_RETURN(auto engine, runtime::Engine::Create(std::move(device), options));
+
+  Service service(engine.get(), store.get(), &resolver);
+  EBB_ASSIGN_OR_RETURN(const auto server, Server::Start(&service, {config.socket, config.listen}));
+  std::string where = config.socket.empty() ? "" : absl::StrCat("unix:", config.socket);
+  if (server->port() != 0) {
+    absl::StrAppend(&where, where.empty() ? "" : " and ",
+                    config.listen.substr(0, config.listen.rfind(':')), ":", server->port());
+  }
+  Log(LogLevel::kInfo, "ebbd %s: %s, pool %s, ready on %s", EBB_VERSION, config.device,
+      FormatBytes(engine->Describe().pool), where);
+
+  int signal = 0;
+  sigwait(&signals, &signal);
+  Log(LogLevel::kInfo, "ebbd: %s, stopping", strsignal(signal));
+  server->Shutdown(absl::Seconds(1));
+  engine.reset();
+  Log(LogLevel::kInfo, "ebbd: stopped");
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  const auto parsed = ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc));
+  if (!parsed.ok()) {
+    std::fprintf(stderr, "ebbd: %s\n", std::string(parsed.status().message()).c_str());
+    return kExitUsage;
+  }
+  if (parsed->print) {
+    std::fputs(parsed->print->c_str(), stdout);
+    return 0;
+  }
+  SetLogLevel(parsed->config.log_level);
+  google::protobuf::SetLogHandler(
+      nullptr);  // it would report every name in a request that is not UTF-8
+  umask(0077);
+  const sigset_t signals = BlockSignals();
+  const absl::Status status = Run(parsed->config, signals);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "ebbd: %s\n", std::string(status.message()).c_str());
+  if (status.code() == absl::StatusCode::kAlreadyExists) return kExitTaken;
+  return status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitFailed;
+}
+
+}  // namespace
+}  // namespace ebb::daemon
+
+int main(int argc, char** argv) {
+  try {
+    return ebb::daemon::Main(argc, argv);
+  } catch (const std::exception& error) {  // out of memory at start
+    std::fprintf(stderr, "ebbd: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,145 @@
+#include "daemon/resolve.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/sha256.h"
+#include "base/status.h"
+#include "daemon/files.h"
+#include "model/safetensors.h"
+
+namespace ebb::daemon {
+namespace {
+
+// Empty when it cannot be resolved.
+std::string Canonical(const std::string& path) {
+  char* resolved = realpath(path.c_str(), nullptr);
+  if (resolved == nullptr) return "";
+  std::string result = resolved;
+  free(resolved);
+  return result;
+}
+
+std::vector<std::string> CanonicalRoots(const std::vector<std::string>& roots) {
+  std::vector<std::string> result;
+  for (const std::string& root : roots) {
+    if (std::string path = Canonical(root); !path.empty()) result.push_back(std::move(path));
+  }
+  return result;
+}
+
+bool IsInside(absl::string_view path, absl::string_view root) {
+  if (root == "/") return absl::StartsWith(path, "/");
+  return absl::StartsWith(path, root) && path.size() > root.size() && path[root.size()] == '/';
+}
+
+}  // namespace
+
+Resolver::Resolver(const Store* store, std::vector<std::string> roots, Bytes file_limit)
+    : store_(store), roots_(CanonicalRoots(roots)), file_limit_(file_limit) {}
+
+absl::StatusOr<std::string> Resolver::ReadHostFile(const std::string& path) const {
+  if (roots_.empty()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(path,
+                     ": files on the daemon's host are not allowed; store the file (`ebb data "
+                     "put`) or start ebbd with --data_root"));
+  }
+  const auto allowed = [&](absl::string_view canonical) {
+    for (const std::string& root : roots_) {
+      if (IsInside(canonical, root)) return true;
+    }
+    return false;
+  };
+  const absl::Status outside = absl::PermissionDeniedError(absl::StrCat(
+      path, " does not lead to a file inside the directories that ebbd's --data_root allows"));
+  if (path.find('\0') != std::string::npos) return outside;
+  const std::string canonical = Canonical(path);
+  if (canonical.empty() || !allowed(canonical)) return outside;
+  const int fd = open(canonical.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (fd < 0) return FileError(errno, "cannot open", path);
+  absl::Cleanup closer = [fd] { close(fd); };
+  // What was opened, whatever a rename did meanwhile.
+  char opened[PATH_MAX];
+  const ssize_t size = readlink(absl::StrCat("/proc/self/fd/", fd).c_str(), opened, sizeof(opened));
+  if (size <= 0 || !allowed(absl::string_view(opened, static_cast<size_t>(size)))) return outside;
+  return ReadDescriptor(fd, path, file_limit_);
+}
+
+absl::StatusOr<std::shared_ptr<const std::string>> Resolver::Read(
+    absl::string_view reference) const {
+  if (absl::StartsWith(reference, "sha256:") || absl::StartsWith(reference, "store:")) {
+    EBB_ASSIGN_OR_RETURN(const ObjectInfo info, store_->Find(reference));
+    EBB_ASSIGN_OR_RETURN(std::string bytes, ReadFile(store_->PathOf(info), file_limit_));
+    if (Bytes(static_cast<int64_t>(bytes.size())) != info.bytes) {
+      return absl::DataLossError(absl::StrCat("the stored object ", reference, " has ",
+                                              bytes.size(), " bytes instead of ",
+                                              info.bytes.count(), "; remove and store it again"));
+    }
+    return std::make_shared<const std::string>(std::move(bytes));
+  }
+  absl::string_view path = reference;
+  absl::ConsumePrefix(&path, "host:");
+  if (!absl::StartsWith(path, "/")) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", reference, "' is not a sha256: or store: reference, nor an absolute host: path"));
+  }
+  EBB_ASSIGN_OR_RETURN(std::string bytes, ReadHostFile(std::string(path)));
+  return std::make_shared<const std::string>(std::move(bytes));
+}
+
+absl::StatusOr<std::shared_ptr<const graph::TensorMap>> Resolver::Weights(
+    absl::string_view reference) const {
+  EBB_ASSIGN_OR_RETURN(const auto bytes, Read(reference));
+  auto tensors = model::ReadSafetensors(*bytes);
+  if (!tensors.ok()) return Annotate(tensors.status(), reference);
+  return std::make_shared<const graph::TensorMap>(*std::move(tensors));
+}
+
+absl::StatusOr<std::vector<int64_t>> Resolver::Index(absl::string_view reference) const {
+  EBB_ASSIGN_OR_RETURN(const auto bytes, Read(reference));
+  auto rows = data::ParseIndex(*bytes);
+  if (!rows.ok()) return Annotate(rows.status(), reference);
+  return rows;
+}
+
+absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::Load(absl::string_view reference,
+                                                                    const data::CsvOptions& csv) {
+  // A stored object's hash is known: no need to read it again when it is loaded.
+  std::string sha256;
+  std::shared_ptr<const std::string> bytes;
+  if (const auto info = store_->Find(reference); info.ok()) {
+    sha256 = info->sha256;
+  } else {
+    EBB_ASSIGN_OR_RETURN(bytes, Read(reference));
+    sha256 = Sha256Hex(*bytes);
+  }
+  const std::pair<std::string, int> key(sha256, csv.label_column);
+  {
+    MutexLock lock(&mu_);
+    if (const auto it = cache_.find(key); it != cache_.end()) {
+      if (auto loaded = it->second.lock()) return loaded;
+    }
+  }
+  if (bytes == nullptr) {
+    EBB_ASSIGN_OR_RETURN(bytes, Read(reference));
+  }
+  auto loaded = data::ParseDataSet(*bytes, csv);
+  if (!loaded.ok()) return Annotate(loaded.status(), reference);
+  MutexLock lock(&mu_);
+  absl::erase_if(cache_, [](const auto& entry) { return entry.second.expired(); });
+  auto& slot = cache_[key];
+  if (auto other = slot.lock()) return other;  // someone was faster
+  slot = *loaded;
+  return *loaded;
+}
+
+}  // namespace ebb::daemon

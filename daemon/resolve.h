@@ -1,0 +1,47 @@
+// From the references in a job spec (sha256:, store:, host paths) to bytes and loaded data sets.
+// A host path must lie inside an allowed root after all symbolic links are resolved. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/mutex.h"
+#include "base/units.h"
+#include "daemon/store.h"
+#include "data/dataset.h"
+#include "graph/graph.h"
+
+namespace ebb::daemon {
+
+class Resolver {
+ public:
+  // `roots` are directories; none = no host paths. `file_limit`: the largest file that is read.
+  Resolver(const Store* store, std::vector<std::string> roots, Bytes file_limit);
+
+  // Errors name the reference: NotFound, PermissionDenied (outside the roots), InvalidArgument.
+  absl::StatusOr<std::shared_ptr<const std::string>> Read(absl::string_view reference) const;
+  absl::StatusOr<std::shared_ptr<const graph::TensorMap>> Weights(
+      absl::string_view reference) const;
+  absl::StatusOr<std::vector<int64_t>> Index(absl::string_view reference) const;
+  // The same content is loaded once as long as someone holds it.
+  absl::StatusOr<std::shared_ptr<const data::DataSet>> Load(absl::string_view reference,
+                                                            const data::CsvOptions& csv);
+
+ private:
+  absl::StatusOr<std::string> ReadHostFile(const std::string& path) const;
+
+  const Store* const store_;
+  const std::vector<std::string> roots_;  // canonical, without a trailing '/'
+  const Bytes file_limit_;
+  Mutex mu_;
+  // By (sha256, label column).
+  absl::flat_hash_map<std::pair<std::string, int>, std::weak_ptr<const data::DataSet>> cache_
+      ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace ebb::daemon

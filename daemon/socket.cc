@@ -1,0 +1,65 @@
+#include "daemon/socket.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "daemon/files.h"
+
+namespace ebb::daemon {
+
+absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Acquire(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd < 0) return FileError(errno, "cannot open", path);
+  std::unique_ptr<FileLock> lock(new FileLock(fd));
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return FileError(errno, "cannot lock", path);
+    const auto text = ReadDescriptor(fd, path, KiB(1));
+    const std::string pid(text.ok() ? absl::StripAsciiWhitespace(*text) : absl::string_view("?"));
+    return absl::AlreadyExistsError(absl::StrCat("another ebbd (process ", pid, ") holds ", path));
+  }
+  if (ftruncate(fd, 0) != 0) return FileError(errno, "cannot write", path);
+  EBB_RETURN_IF_ERROR(WriteAll(fd, absl::StrCat(getpid(), "\n"), path));
+  return lock;
+}
+
+FileLock::~FileLock() { close(fd_); }
+
+absl::StatusOr<std::unique_ptr<SocketPath>> SocketPath::Claim(const std::string& path) {
+  if (path.empty() || path[0] != '/') {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--socket: '", path, "' is not an absolute path"));
+  }
+  if (path.size() >= sizeof(sockaddr_un::sun_path)) {
+    return absl::InvalidArgumentError(absl::StrCat("--socket: ", path, " has ", path.size(),
+                                                   " bytes; a socket's path has at most ",
+                                                   sizeof(sockaddr_un::sun_path) - 1));
+  }
+  const std::string dir = path.substr(0, std::max<size_t>(path.rfind('/'), 1));
+  EBB_RETURN_IF_ERROR(MakeDirectories(dir));
+  struct stat info;
+  if (stat(dir.c_str(), &info) != 0) return FileError(errno, "cannot use", dir);
+  if (info.st_uid != getuid() && info.st_uid != 0) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(dir, " belongs to another user, who could replace the socket"));
+  }
+  EBB_ASSIGN_OR_RETURN(auto lock, FileLock::Acquire(absl::StrCat(path, ".lock")));
+  if (lstat(path.c_str(), &info) == 0) {
+    if (!S_ISSOCK(info.st_mode)) {
+      return absl::FailedPreconditionError(absl::StrCat(path, " exists and is not a socket"));
+    }
+    if (unlink(path.c_str()) != 0) return FileError(errno, "cannot replace the stale socket", path);
+  }
+  return std::unique_ptr<SocketPath>(new SocketPath(path, std::move(lock)));
+}
+
+SocketPath::~SocketPath() { unlink(path_.c_str()); }
+
+}  // namespace ebb::daemon

@@ -1,0 +1,227 @@
+#include "daemon/supported.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/unknown_field_set.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/status.h"
+#include "proto/names.h"
+
+namespace ebb::daemon {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+constexpr absl::string_view kSupported[] = {"name",
+                                            "model.onnx",
+                                            "model.graph",
+                                            "model.weights",
+                                            "model.reinit.match",
+                                            "model.reinit.init",
+                                            "model.overrides.dropout",
+                                            "model.bn.mode",
+                                            "data.train.file",
+                                            "data.train.index",
+                                            "data.train.label_column",
+                                            "data.train.drop_last",
+                                            "data.val.file",
+                                            "data.val.index",
+                                            "data.val.label_column",
+                                            "data.val.drop_last",
+                                            "bind",
+                                            "batch_size.fixed",
+                                            "loss.cross_entropy.label_smoothing",
+                                            "loss.cross_entropy.ignore_index",
+                                            "loss.mse",
+                                            "loss.bce_with_logits",
+                                            "loss.output",
+                                            "loss.prediction",
+                                            "loss.target",
+                                            "optimizer.sgd.lr",
+                                            "optimizer.sgd.momentum",
+                                            "optimizer.sgd.dampening",
+                                            "optimizer.sgd.nesterov",
+                                            "optimizer.sgd.weight_decay",
+                                            "optimizer.adam.lr",
+                                            "optimizer.adam.betas",
+                                            "optimizer.adam.eps",
+                                            "optimizer.adam.weight_decay",
+                                            "optimizer.adamw.lr",
+                                            "optimizer.adamw.betas",
+                                            "optimizer.adamw.eps",
+                                            "optimizer.adamw.weight_decay",
+                                            "optimizer.groups.match",
+                                            "optimizer.groups.lr_scale",
+                                            "optimizer.groups.weight_decay",
+                                            "optimizer.groups.frozen",
+                                            "schedule.constant",
+                                            "schedule.step.every",
+                                            "schedule.step.gamma",
+                                            "schedule.cosine.min_lr",
+                                            "schedule.one_cycle.pct_start",
+                                            "schedule.one_cycle.div_factor",
+                                            "schedule.one_cycle.final_div_factor",
+                                            "schedule.points.point.step",
+                                            "schedule.points.point.lr",
+                                            "schedule.warmup_steps",
+                                            "schedule.interpolate",
+                                            "metrics.kind",
+                                            "metrics.k",
+                                            "evaluate.every.steps",
+                                            "evaluate.every.epochs",
+                                            "evaluate.weights",
+                                            "stop.steps",
+                                            "stop.epochs",
+                                            "stop.samples",
+                                            "checkpoint.keep",
+                                            "seed.init",
+                                            "seed.data",
+                                            "seed.dropout",
+                                            "precision",
+                                            "determinism",
+                                            "on_nan",
+                                            "resources.priority",
+                                            "resources.weight",
+                                            "resources.memory_max",
+                                            "labels"};
+
+// Enum fields of which only some values are supported; unspecified always is.
+struct SupportedValues {
+  absl::string_view path;
+  std::vector<absl::string_view> names;
+};
+const SupportedValues kSupportedValues[] = {
+    {"model.bn.mode", {"train", "frozen", "exported"}},
+    {"schedule.interpolate", {"hold", "linear", "cosine"}},
+    {"metrics.kind", {"loss", "accuracy", "top_k", "mse"}},
+    {"evaluate.weights", {"last"}},
+    {"checkpoint.keep", {"last"}},
+    {"precision", {"fp32"}},
+    {"determinism", {"strict"}},
+    {"on_nan", {"fail"}},
+};
+
+// What to do instead, where "remove it" is not enough.
+const absl::flat_hash_map<absl::string_view, absl::string_view>& Advice() {
+  static const auto* const advice = new absl::flat_hash_map<absl::string_view, absl::string_view>{
+      {"model.zoo", "give model.onnx or model.graph"},
+      {"model.bn.freeze_stats", "use model.bn.mode: frozen for all layers"},
+      {"data.train.images", "store the images as arrays in a .npz file"},
+      {"data.val.images", "store the images as arrays in a .npz file"},
+      {"data.train.tokens", "store the windows as an array in a .npz file"},
+      {"data.val.tokens", "store the windows as an array in a .npz file"},
+      {"data.train.feed", "store the data as a file"},
+      {"data.val.feed", "store the data as a file"},
+      {"data.val.batch_size", "evaluation uses the job's batch_size"},
+      {"batch_size.auto", "give a number of rows"},
+      {"stop.device_time", "give stop.steps, stop.epochs or stop.samples"},
+  };
+  return *advice;
+}
+
+absl::Status Refuse(absl::string_view what, absl::string_view path) {
+  const auto it = Advice().find(path);
+  return absl::UnimplementedError(
+      absl::StrCat(what, " is not supported by this version; ",
+                   it == Advice().end() ? absl::string_view("remove it") : it->second));
+}
+
+struct Tables {
+  absl::flat_hash_set<std::string> fields;    // supported, as they are
+  absl::flat_hash_set<std::string> prefixes;  // messages with supported fields
+};
+const Tables& SupportedTables() {
+  static const Tables* const tables = [] {
+    auto* t = new Tables;
+    for (absl::string_view path : kSupported) {
+      t->fields.emplace(path);
+      for (size_t dot = path.find('.'); dot != absl::string_view::npos;
+           dot = path.find('.', dot + 1)) {
+        t->prefixes.emplace(path.substr(0, dot));
+      }
+    }
+    return t;
+  }();
+  return *tables;
+}
+
+absl::Status CheckEnum(const std::string& path, const std::string& shown,
+                       const google::protobuf::EnumDescriptor& type, int number) {
+  if (number == 0) return absl::OkStatus();
+  const std::string name = proto::ShortName(type, number);
+  for (const SupportedValues& row : kSupportedValues) {
+    if (row.path != path) continue;
+    std::string choices;
+    for (absl::string_view choice : row.names) {
+      if (choice == name) return absl::OkStatus();
+      absl::StrAppend(&choices, choices.empty() ? "" : ", ", choice);
+    }
+    return absl::UnimplementedError(
+        absl::StrCat(shown, ": ", name, " is not supported by this version; it can be: ", choices));
+  }
+  return absl::OkStatus();
+}
+
+// `path` is without indices, for the tables; `shown` is with them, for people.
+absl::Status Walk(const Message& message, const std::string& path, const std::string& shown) {
+  const Reflection& reflection = *message.GetReflection();
+  if (!reflection.GetUnknownFields(message).empty()) {
+    return absl::UnimplementedError(
+        absl::StrCat(shown.empty() ? "the job spec" : shown, " has field number ",
+                     reflection.GetUnknownFields(message).field(0).number(),
+                     ", which this version does not know; the client is newer than the daemon"));
+  }
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const std::string dot = path.empty() ? "" : ".";
+    const std::string name = absl::StrCat(path, dot, field->name());
+    const std::string label = absl::StrCat(shown, dot, field->name());
+    const bool has_parts = SupportedTables().prefixes.contains(name);
+    if (!has_parts && !SupportedTables().fields.contains(name)) return Refuse(label, name);
+    if (field->is_map()) continue;
+    const int count = field->is_repeated() ? reflection.FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      const std::string item = field->is_repeated() ? absl::StrCat(label, "[", i, "]") : label;
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+        const Message& child = field->is_repeated()
+                                   ? reflection.GetRepeatedMessage(message, field, i)
+                                   : reflection.GetMessage(message, field);
+        EBB_RETURN_IF_ERROR(Walk(child, name, item));
+      } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+        const int number = field->is_repeated() ? reflection.GetRepeatedEnumValue(message, field, i)
+                                                : reflection.GetEnumValue(message, field);
+        EBB_RETURN_IF_ERROR(CheckEnum(name, item, *field->enum_type(), number));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckSupported(const v1::JobSpec& spec) {
+  EBB_RETURN_IF_ERROR(Walk(spec, "", ""));
+  if (spec.data().train().has_drop_last() && !spec.data().train().drop_last()) {
+    return absl::UnimplementedError(
+        "data.train.drop_last: false is not supported by this version; leave it out: an incomplete "
+        "last batch is dropped");
+  }
+  if (spec.data().val().drop_last()) {
+    return absl::UnimplementedError(
+        "data.val.drop_last: true is not supported by this version; leave it out: evaluation "
+        "counts "
+        "every row");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ebb::daemon

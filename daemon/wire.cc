@@ -1,0 +1,255 @@
+#include "daemon/wire.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "daemon/supported.h"
+#include "daemon/wire_check.h"
+#include "daemon/wire_graph.h"
+
+namespace ebb::daemon {
+namespace {
+
+absl::Status Invalid(absl::string_view message) { return absl::InvalidArgumentError(message); }
+
+absl::Status CheckText(absl::string_view field, absl::string_view text, size_t limit) {
+  if (text.size() > limit) {
+    return Invalid(absl::StrCat(field, " has ", text.size(), " bytes; at most ", limit));
+  }
+  for (char c : text) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
+      return Invalid(absl::StrCat(field, " contains a control character"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelFromWire(const v1::JobSpec& spec, const Resolver& resolver,
+                           runtime::ModelSpec* model) {
+  const v1::Model& wire = spec.model();
+  switch (wire.source_case()) {
+    case v1::Model::kOnnx: {
+      auto bytes = resolver.Read(wire.onnx());
+      if (!bytes.ok()) return Annotate(bytes.status(), "model.onnx");
+      model->onnx = *std::move(bytes);
+      break;
+    }
+    case v1::Model::kGraph: {
+      if (wire.has_overrides() || wire.has_bn()) {
+        return Invalid(absl::StrCat(wire.has_bn() ? "model.bn" : "model.overrides",
+                                    " applies to model.onnx; a serialised graph says it itself"));
+      }
+      auto bytes = resolver.Read(wire.graph());
+      if (!bytes.ok()) return Annotate(bytes.status(), "model.graph");
+      auto graph = GraphFromBytes(**bytes, spec.batch_size().fixed());
+      if (!graph.ok()) return Annotate(graph.status(), "model.graph");
+      model->graph = std::make_shared<const graph::Graph>(*std::move(graph));
+      break;
+    }
+    default:
+      return Invalid("model needs onnx or graph");
+  }
+  if (!wire.weights().empty()) {
+    auto weights = resolver.Weights(wire.weights());
+    if (!weights.ok()) return Annotate(weights.status(), "model.weights");
+    model->weights = *std::move(weights);
+  }
+  for (int i = 0; i < wire.reinit_size(); ++i) {
+    const v1::Model::Reinit& rule = wire.reinit(i);
+    if (rule.match().empty() || rule.init().empty()) {
+      return Invalid(absl::StrCat("model.reinit[", i, "] needs match and init"));
+    }
+    model->reinit.push_back({rule.match(), rule.init()});
+  }
+  model->import.batch_size = spec.batch_size().fixed();
+  if (wire.overrides().has_dropout()) {
+    const double dropout = wire.overrides().dropout();
+    EBB_RETURN_IF_ERROR(CheckNumber("model.overrides.dropout", dropout, 0, 1));
+    if (dropout == 1) return Invalid("model.overrides.dropout must be below 1");
+    model->import.dropout = dropout;
+  }
+  switch (wire.bn().mode()) {
+    case v1::Model::BatchNorm::MODE_FROZEN:
+      model->import.batch_norm = model::BatchNormMode::kFrozen;
+      break;
+    case v1::Model::BatchNorm::MODE_EXPORTED:
+      model->import.batch_norm = model::BatchNormMode::kAsExported;
+      break;
+    default:
+      model->import.batch_norm = model::BatchNormMode::kTrain;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<runtime::DataSource> DataFromWire(absl::string_view field,
+                                                 const v1::DataSource& wire, Resolver* resolver) {
+  if (wire.source_case() != v1::DataSource::kFile)
+    return Invalid(absl::StrCat(field, " needs file"));
+  data::CsvOptions csv;
+  if (wire.has_label_column()) {
+    EBB_RETURN_IF_ERROR(CheckCount(absl::StrCat(field, ".label_column"), wire.label_column(), -1,
+                                   std::numeric_limits<int>::max()));
+    csv.label_column = static_cast<int>(wire.label_column());
+  }
+  runtime::DataSource source;
+  auto loaded = resolver->Load(wire.file(), csv);
+  if (!loaded.ok()) return Annotate(loaded.status(), absl::StrCat(field, ".file"));
+  source.data = *std::move(loaded);
+  if (!wire.index().empty()) {
+    const std::string name = absl::StrCat(field, ".index");
+    auto rows = resolver->Index(wire.index());
+    if (!rows.ok()) return Annotate(rows.status(), name);
+    if (rows->empty()) return Invalid(absl::StrCat(name, " holds no row"));
+    for (size_t i = 0; i < rows->size(); ++i) {
+      if ((*rows)[i] < 0 || (*rows)[i] >= source.data->rows()) {
+        return Invalid(absl::StrCat(name, "[", i, "] is ", (*rows)[i], "; the data set has ",
+                                    source.data->rows(), " rows"));
+      }
+    }
+    source.rows = *std::move(rows);
+  }
+  return source;
+}
+
+absl::Status BindFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
+  for (const auto& [input, field] : spec.bind()) {
+    if (field.find('[') != std::string::npos) {
+      return absl::UnimplementedError(absl::StrCat(
+          "bind.", input, ": the slice in '", field,
+          "' is not supported by this version; store the slices as fields of their own"));
+    }
+    if (input.empty() || field.empty()) return Invalid("bind has an empty name");
+    job->bind[input] = field;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status EvaluateFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
+  if (!spec.has_evaluate()) return absl::OkStatus();
+  if (!spec.data().has_val()) return Invalid("evaluate needs data.val");
+  switch (spec.evaluate().every().kind_case()) {
+    case v1::Every::kSteps:
+      EBB_RETURN_IF_ERROR(CheckCount("evaluate.every.steps", spec.evaluate().every().steps(), 1));
+      job->evaluate.every_steps = spec.evaluate().every().steps();
+      break;
+    case v1::Every::kEpochs:
+      EBB_RETURN_IF_ERROR(CheckCount("evaluate.every.epochs", spec.evaluate().every().epochs(), 1));
+      job->evaluate.every_epochs = spec.evaluate().every().epochs();
+      break;
+    default:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResourcesFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
+  const v1::Resources& wire = spec.resources();
+  EBB_RETURN_IF_ERROR(CheckCount("resources.priority", wire.priority(), -1000000, 1000000));
+  job->priority = wire.priority();
+  if (wire.has_weight()) {
+    EBB_RETURN_IF_ERROR(CheckNumber("resources.weight", wire.weight(), 1e-6, 1e6));
+    job->weight = wire.weight();
+  }
+  EBB_RETURN_IF_ERROR(CheckCount("resources.memory_max", wire.memory_max(), 0,
+                                 std::numeric_limits<int64_t>::max()));
+  job->memory_max = Bytes(wire.memory_max());
+  return absl::OkStatus();
+}
+
+absl::Status LabelsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
+  EBB_RETURN_IF_ERROR(CheckText("name", spec.name(), 128));
+  job->name = spec.name().empty() ? "job" : spec.name();
+  EBB_RETURN_IF_ERROR(CheckCount("the number of labels", spec.labels_size(), 0, 64));
+  for (const auto& [key, value] : spec.labels()) {
+    EBB_RETURN_IF_ERROR(CheckText("a label's key", key, 128));
+    EBB_RETURN_IF_ERROR(CheckText(absl::StrCat("labels.", key), value, 1024));
+    job->labels[key] = value;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolver* resolver) {
+  // What is cheap to check comes first: a typo in the last field should not wait for a data set.
+  EBB_RETURN_IF_ERROR(CheckSupported(spec));
+  runtime::JobSpec job;
+  EBB_RETURN_IF_ERROR(LabelsFromWire(spec, &job));
+  if (spec.batch_size().kind_case() != v1::BatchSize::kFixed)
+    return Invalid("batch_size is missing");
+  EBB_RETURN_IF_ERROR(CheckCount("batch_size", spec.batch_size().fixed(), 1, 1 << 24));
+  job.batch_size = spec.batch_size().fixed();
+  EBB_RETURN_IF_ERROR(BindFromWire(spec, &job));
+  EBB_RETURN_IF_ERROR(LossFromWire(spec, &job));
+  EBB_RETURN_IF_ERROR(OptimizerFromWire(spec, &job));
+  EBB_RETURN_IF_ERROR(ScheduleFromWire(spec, &job));
+  EBB_RETURN_IF_ERROR(MetricsFromWire(spec, &job));
+  EBB_RETURN_IF_ERROR(EvaluateFromWire(spec, &job));
+  EBB_ASSIGN_OR_RETURN(job.stop, StopFromWire(spec.stop()));
+  EBB_RETURN_IF_ERROR(ResourcesFromWire(spec, &job));
+  job.seed_init = spec.seed().init();
+  job.seed_data = spec.seed().data();
+  job.seed_dropout = spec.seed().dropout();
+  EBB_RETURN_IF_ERROR(ModelFromWire(spec, *resolver, &job.model));
+  EBB_ASSIGN_OR_RETURN(job.train, DataFromWire("data.train", spec.data().train(), resolver));
+  if (spec.data().has_val()) {
+    EBB_ASSIGN_OR_RETURN(job.val, DataFromWire("data.val", spec.data().val(), resolver));
+    job.val->tail = data::BatchSource::Tail::kPad;
+  }
+  return job;
+}
+
+absl::StatusOr<runtime::StopSpec> StopFromWire(const v1::Stop& stop) {
+  runtime::StopSpec native;
+  if (stop.has_steps()) {
+    EBB_RETURN_IF_ERROR(CheckCount("stop.steps", stop.steps(), 1));
+    native.steps = stop.steps();
+  }
+  if (stop.has_epochs()) {
+    EBB_RETURN_IF_ERROR(CheckNumber("stop.epochs", stop.epochs(), 1e-9, 1e9));
+    native.epochs = stop.epochs();
+  }
+  if (stop.has_samples()) {
+    EBB_RETURN_IF_ERROR(CheckCount("stop.samples", stop.samples(), 1));
+    native.samples = stop.samples();
+  }
+  if (!native.steps && !native.epochs && !native.samples) {
+    return Invalid("stop needs steps, epochs or samples");
+  }
+  return native;
+}
+
+absl::StatusOr<runtime::JobUpdate> UpdateFromWire(const v1::UpdateRequest& request) {
+  runtime::JobUpdate update;
+  if (request.has_learning_rate()) {
+    EBB_RETURN_IF_ERROR(CheckNumber("learning_rate", request.learning_rate(), 0));
+    update.learning_rate = request.learning_rate();
+  }
+  if (request.has_weight()) {
+    EBB_RETURN_IF_ERROR(CheckNumber("weight", request.weight(), 1e-6, 1e6));
+    update.weight = request.weight();
+  }
+  if (request.has_priority()) {
+    EBB_RETURN_IF_ERROR(CheckCount("priority", request.priority(), -1000000, 1000000));
+    update.priority = request.priority();
+  }
+  if (request.has_stop()) {
+    if (request.stop().has_device_time() || request.stop().has_early()) {
+      return absl::UnimplementedError(
+          absl::StrCat(request.stop().has_early() ? "stop.early" : "stop.device_time",
+                       " is not supported by this version; remove it"));
+    }
+    EBB_ASSIGN_OR_RETURN(update.stop, StopFromWire(request.stop()));
+  }
+  if (!update.learning_rate && !update.weight && !update.priority && !update.stop) {
+    return Invalid("nothing to change: give learning_rate, weight, priority or stop");
+  }
+  return update;
+}
+
+}  // namespace ebb::daemon

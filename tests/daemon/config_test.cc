@@ -1,0 +1,135 @@
+#include "daemon/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/socket.h"
+#include "tests/daemon/temp_dir.h"
+
+namespace ebb::daemon {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Config Parse(std::vector<std::string> args) {
+  const auto parsed = ParseCommandLine(args);
+  EXPECT_TRUE(parsed.ok()) << parsed.status();
+  return parsed.ok() ? parsed->config : Config();
+}
+std::string ErrorOf(std::vector<std::string> args) {
+  const auto parsed = ParseCommandLine(args);
+  EXPECT_EQ(parsed.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(parsed.status().message());
+}
+
+TEST(Config, DefaultsAreSafe) {
+  const Config config = Parse({});
+  EXPECT_EQ(config.memory, GiB(4));
+  EXPECT_EQ(config.device, "cpu");
+  EXPECT_EQ(config.listen, "");
+  EXPECT_TRUE(config.data_roots.empty());
+  EXPECT_FALSE(config.socket.empty());
+  EXPECT_FALSE(config.state_dir.empty());
+}
+
+TEST(Config, FlagsWinOverTheFile) {
+  TempDir dir;
+  const std::string file =
+      dir.Write("ebbd.yaml", "memory: 2GiB\npolicy: fifo\ndata_root: [" + dir.path() +
+                                 ", /usr]\nmax_lanes: 3\ninsecure_any_address: false\n");
+  const Config config = Parse({"--memory=1GiB", "--config", file, "--data_root", "/etc",
+                               "--threads_per_stream", "2", "--listen", "127.0.0.1:0"});
+  EXPECT_EQ(config.memory, GiB(1));
+  EXPECT_EQ(config.policy, scheduler::Policy::kFifo);
+  EXPECT_EQ(config.max_lanes, 3);
+  EXPECT_EQ(config.threads_per_stream, 2);
+  EXPECT_THAT(config.data_roots, ElementsAre(dir.path(), "/usr", "/etc"));
+}
+
+TEST(Config, MistakesAreNamed) {
+  TempDir dir;
+  EXPECT_THAT(ErrorOf({"--memroy", "1GiB"}), HasSubstr("did you mean memory?"));
+  EXPECT_THAT(ErrorOf({"--memory"}), HasSubstr("needs a value"));
+  EXPECT_THAT(ErrorOf({"--memory", "lots"}), HasSubstr("--memory: 'lots'"));
+  EXPECT_THAT(ErrorOf({"--memory", "0"}), HasSubstr("at least"));
+  EXPECT_THAT(ErrorOf({"--policy", "random"}), HasSubstr("fair, fifo"));
+  EXPECT_THAT(ErrorOf({"--max_in_flight", "0"}), HasSubstr("--max_in_flight"));
+  EXPECT_THAT(ErrorOf({"--data_root", "/nonexistent"}), HasSubstr("does not exist"));
+  EXPECT_THAT(ErrorOf({"serve"}), HasSubstr("'serve'"));
+  EXPECT_THAT(ErrorOf({"--socket="}), HasSubstr("neither"));
+  EXPECT_THAT(ErrorOf({"--config", dir.Write("a.yaml", "device: cpu\nmemry: 1\n")}),
+              HasSubstr("a.yaml:2: memry"));
+  EXPECT_THAT(ErrorOf({"--config", dir.Write("b.yaml", "a: [\n")}), HasSubstr("b.yaml:"));
+  EXPECT_THAT(ErrorOf({"--config", dir.Write("c.yaml", "- a\n")}), HasSubstr("must be a map"));
+  EXPECT_THAT(ErrorOf({"--config", dir.Write("d.yaml", "device: [a, b]\n")}),
+              HasSubstr("one value"));
+}
+
+TEST(Config, OnlyLoopbackAddressesUnlessToldOtherwise) {
+  for (const char* good : {"127.0.0.1:0", "127.1.2.3:65535", "localhost:7777", "[::1]:80"}) {
+    EXPECT_TRUE(CheckListenAddress(good, false).ok()) << good;
+  }
+  for (const char* bad : {"0.0.0.0:1", "192.168.0.1:1", "[::]:1", "example.org:1",
+                          "127.0.0.1.evil.org:1", "127.0.0.evil:1", ":1", "*:1"}) {
+    EXPECT_FALSE(CheckListenAddress(bad, false).ok()) << bad;
+    EXPECT_TRUE(CheckListenAddress(bad, true).ok()) << bad;
+  }
+  for (const char* bad :
+       {"", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:-1", "a:b"}) {
+    EXPECT_FALSE(CheckListenAddress(bad, true).ok()) << bad;
+  }
+}
+
+TEST(Config, HelpNamesEveryFlag) {
+  const auto parsed = ParseCommandLine({"--help"});
+  ASSERT_TRUE(parsed.ok() && parsed->print.has_value());
+  for (const char* flag :
+       {"--socket", "--listen", "--insecure_any_address", "--memory", "--device", "--data_root",
+        "--state_dir", "--threads_per_stream", "--max_lanes", "--policy", "--quantum",
+        "--max_in_flight", "--upload_limit", "--store_limit", "--config"}) {
+    EXPECT_THAT(*parsed->print, HasSubstr(flag));
+  }
+}
+
+TEST(Socket, TheSecondClaimIsToldWhoHoldsIt) {
+  TempDir dir;
+  const std::string path = dir.path() + "/run/ebb/ebbd.sock";
+  auto first = SocketPath::Claim(path);
+  ASSERT_TRUE(first.ok()) << first.status();
+  struct stat info;
+  ASSERT_EQ(stat((dir.path() + "/run/ebb").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0700u);
+  const auto second = SocketPath::Claim(path);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr(std::to_string(getpid())));
+  first->reset();
+  EXPECT_TRUE(SocketPath::Claim(path).ok());
+}
+
+TEST(Socket, AStaleSocketIsReplacedAndAFileIsNot) {
+  TempDir dir;
+  const std::string path = dir.path() + "/s.sock";
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  close(fd);
+  EXPECT_TRUE(std::filesystem::exists(path));
+  EXPECT_TRUE(SocketPath::Claim(path).ok());
+  EXPECT_FALSE(std::filesystem::exists(path));
+  dir.Write("file", "x");
+  EXPECT_EQ(SocketPath::Claim(dir.path() + "/file").status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(SocketPath::Claim("relative.sock").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(SocketPath::Claim(dir.path() + "/" + std::string(200, 'x')).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace ebb::daemon

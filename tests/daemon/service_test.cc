@@ -1,0 +1,360 @@
+// The service over an in-process channel, with an engine that does what the test says.
+#include "daemon/service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/sha256.h"
+#include "client/client.h"
+#include "client/submit.h"
+#include "daemon/server.h"
+#include "model/safetensors.h"
+#include "proto/address.h"
+#include "tests/daemon/fake_engine.h"
+#include "tests/daemon/temp_dir.h"
+
+namespace ebb::daemon {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kSpec[] = R"(
+name: trial
+model: {onnx: m.onnx}
+data: {train: {file: d.csv}}
+batch_size: 2
+loss: cross_entropy
+optimizer: {sgd: {lr: 0.1}}
+stop: {steps: 10}
+)";
+
+class ServiceTest : public testing::Test {
+ protected:
+  ServiceTest()
+      : store_(*Store::Open(state_.path(), {MiB(16), MiB(32)})),
+        resolver_(store_.get(), {}, MiB(16)),
+        service_(&engine_, store_.get(), &resolver_) {
+    SetLogLevel(LogLevel::kError);
+    server_ = *Server::Start(&service_, {});
+    channel_ = server_->InProcessChannel();
+    client_ = std::make_unique<client::Client>(channel_, "in-process");
+    files_.Write("m.onnx", "model");
+    files_.Write("d.csv", "1,0\n2,1\n3,0\n");
+    spec_path_ = files_.Write("job.yaml", kSpec);
+  }
+  ~ServiceTest() override { server_->Shutdown(absl::ZeroDuration()); }
+
+  v1::Job Submit(const std::vector<std::string>& overrides = {}, const std::string& key = "") {
+    const auto job = client::SubmitFile(client_.get(), spec_path_, overrides, key);
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() ? *job : v1::Job();
+  }
+  // Waits until a condition of the server's holds; the test's time limit is the limit.
+  template <class F>
+  static void Await(F condition) {
+    while (!condition()) std::this_thread::yield();
+  }
+  size_t PartialUploads() const {
+    size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(state_.path() + "/incoming")) {
+      (void)entry;
+      ++count;
+    }
+    return count;
+  }
+
+  TempDir state_, files_;
+  FakeEngine engine_;
+  std::unique_ptr<Store> store_;
+  Resolver resolver_;
+  Service service_;
+  std::unique_ptr<Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<client::Client> client_;
+  std::string spec_path_;
+};
+
+TEST_F(ServiceTest, SubmitStoresTheFilesAndTakesTheJob) {
+  const v1::Job job = Submit({"labels.study=a"});
+  EXPECT_EQ(job.id(), "j-1");
+  EXPECT_EQ(job.name(), "trial");
+  EXPECT_EQ(job.state(), v1::Job::STATE_QUEUED);
+  EXPECT_EQ(*engine_.last_spec().model.onnx, "model");
+  EXPECT_EQ(engine_.last_spec().train.data->rows(), 3);
+  EXPECT_EQ(client_->ListStored()->objects_size(), 2);
+  EXPECT_EQ(client_->ListStored(v1::OBJECT_KIND_ONNX)->objects(0).name(), "m.onnx");
+  Submit();
+  EXPECT_EQ(client_->ListStored()->objects_size(), 2) << "the same files are stored once";
+  EXPECT_EQ(client_->List()->jobs_size(), 2);
+  EXPECT_EQ(client_->List({{"study", "a"}})->jobs_size(), 1);
+}
+
+TEST_F(ServiceTest, JobsAreNamedByIdNumberOrUniqueName) {
+  Submit();
+  for (const char* name : {"j-1", "1", "trial"}) EXPECT_EQ(client_->Get(name)->id(), "j-1") << name;
+  for (const char* name : {"j-2", "2", "other", "-1", "j--1"}) {
+    EXPECT_EQ(client_->Get(name).status().code(), absl::StatusCode::kNotFound) << name;
+  }
+  Submit();
+  const auto twice = client_->Get("trial");
+  EXPECT_EQ(twice.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(twice.status().message()), HasSubstr("j-1, j-2"));
+  EXPECT_EQ(client_->Get("").status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ServiceTest, AKeyMakesSubmitIdempotent) {
+  EXPECT_EQ(Submit({"labels={a: b, c: d, e: f}"}, "key").id(), "j-1");
+  EXPECT_EQ(Submit({"labels={e: f, c: d, a: b}"}, "key").id(), "j-1");
+  EXPECT_EQ(engine_.submits(), 1);
+  EXPECT_EQ(client::SubmitFile(client_.get(), spec_path_, {"batch_size=1"}, "key").status().code(),
+            absl::StatusCode::kAlreadyExists);
+  engine_.End(JobId(1), runtime::JobState::kSucceeded);
+  ASSERT_TRUE(client_->Forget("j-1").ok());
+  EXPECT_EQ(Submit({}, "key").id(), "j-2") << "the key goes with the job";
+}
+
+TEST_F(ServiceTest, OfConcurrentSubmitsWithOneKeyOneCounts) {
+  Submit();  // stores the files
+  std::vector<std::thread> threads;
+  std::vector<std::string> ids(8);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    threads.emplace_back([&, i] { ids[i] = Submit({}, "same").id(); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(ids, testing::Each("j-2"));
+  EXPECT_EQ(engine_.submits(), 2);
+}
+
+TEST_F(ServiceTest, AFailedSubmitFreesItsKey) {
+  engine_.FailSubmits(absl::ResourceExhaustedError("needs 9 GiB; there are 4"));
+  const auto refused = client::SubmitFile(client_.get(), spec_path_, {}, "key");
+  EXPECT_EQ(refused.status(), absl::ResourceExhaustedError("needs 9 GiB; there are 4"));
+  engine_.FailSubmits(absl::OkStatus());
+  EXPECT_EQ(Submit({}, "key").id(), "j-1");
+}
+
+TEST_F(ServiceTest, WatchGivesEveryPointAndTheEnd) {
+  Submit();
+  std::vector<int64_t> steps;
+  v1::Job last;
+  int64_t next = 0;
+  std::thread watcher([&] {
+    const absl::Status status = client_->Watch("j-1", 0, [&](const v1::WatchResponse& update) {
+      for (const auto& point : update.points()) steps.push_back(point.step());
+      last = update.job();
+      next = update.next_point();
+      return true;
+    });
+    EXPECT_TRUE(status.ok()) << status;
+  });
+  for (int step = 1; step <= 100; ++step) engine_.Step(JobId(1), step, 1.0 / step);
+  engine_.End(JobId(1), runtime::JobState::kFailed, runtime::EndReason::kNan,
+              "the loss is not a number");
+  watcher.join();
+  ASSERT_EQ(steps.size(), 100u);
+  for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i], static_cast<int64_t>(i) + 1);
+  EXPECT_EQ(last.state(), v1::Job::STATE_FAILED);
+  EXPECT_EQ(last.reason(), v1::Job::REASON_NAN);
+  EXPECT_EQ(last.message(), "the loss is not a number");
+  EXPECT_EQ(next, 100);
+  // A watch can go on where another one stopped.
+  std::vector<int64_t> rest;
+  ASSERT_TRUE(client_
+                  ->Watch("j-1", 98,
+                          [&](const v1::WatchResponse& update) {
+                            for (const auto& point : update.points()) rest.push_back(point.step());
+                            return true;
+                          })
+                  .ok());
+  EXPECT_THAT(rest, ElementsAre(99, 100));
+}
+
+TEST_F(ServiceTest, AWatcherThatLeavesIsForgotten) {
+  Submit();
+  ASSERT_TRUE(client_->Watch("j-1", 0, [](const v1::WatchResponse&) { return false; }).ok());
+  Await([&] { return engine_.waiters() == 0; });
+  EXPECT_EQ(client_->Watch("nobody", 0, [](const v1::WatchResponse&) { return true; }).code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(client_->Watch("j-1", -1, [](const v1::WatchResponse&) { return true; }).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ServiceTest, ShutdownEndsWatches) {
+  Submit();
+  std::thread watcher([&] {
+    EXPECT_FALSE(client_->Watch("j-1", 0, [](const v1::WatchResponse&) { return true; }).ok());
+  });
+  Await([&] { return engine_.waiters() == 1; });
+  server_->Shutdown(absl::ZeroDuration());
+  watcher.join();
+}
+
+TEST_F(ServiceTest, JobsAreChangedAndEnded) {
+  Submit();
+  EXPECT_EQ(client_->Pause("1")->state(), v1::Job::STATE_PAUSED);
+  EXPECT_EQ(client_->Resume("1")->state(), v1::Job::STATE_QUEUED);
+  v1::UpdateRequest update;
+  update.set_job("1");
+  EXPECT_EQ(client_->Update(update).status().code(), absl::StatusCode::kInvalidArgument);
+  update.set_learning_rate(0.25);
+  EXPECT_EQ(client_->Update(update)->learning_rate(), 0.25);
+  EXPECT_EQ(client_->Forget("1").code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(client_->Cancel("1")->state(), v1::Job::STATE_CANCELLED);
+  EXPECT_TRUE(client_->Forget("1").ok());
+  EXPECT_EQ(client_->Get("1").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ServiceTest, FilesOfManyChunksArriveWhole) {
+  std::string bytes(static_cast<size_t>(5 * proto::kChunkBytes + 123), '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 2654435761u >> 13);
+  const std::string path = files_.Write("big.bin", bytes);
+  const auto outcome = client_->PutFile(path, v1::OBJECT_KIND_DATA, "big file");
+  ASSERT_TRUE(outcome.ok()) << outcome.status();
+  EXPECT_TRUE(outcome->sent);
+  EXPECT_EQ(outcome->object.handle(), "sha256:" + Sha256Hex(bytes));
+  EXPECT_EQ(outcome->object.name(), "big_file");
+  EXPECT_EQ(**resolver_.Read("store:big_file"), bytes);
+  EXPECT_FALSE(client_->PutFile(path, v1::OBJECT_KIND_DATA, "big file")->sent);
+  EXPECT_TRUE(client_->RemoveStored("store:big_file").ok());
+  EXPECT_EQ(client_->RemoveStored("store:big_file").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(client_->PutFile(files_.Write("empty", ""), v1::OBJECT_KIND_DATA, "").ok());
+}
+
+TEST_F(ServiceTest, UploadsBeyondTheLimitAreRefusedAtOnce) {
+  const std::string path =
+      files_.Write("huge.bin", std::string(static_cast<size_t>(17 << 20), 'x'));
+  const auto outcome = client_->PutFile(path, v1::OBJECT_KIND_DATA, "");
+  EXPECT_EQ(outcome.status().code(), absl::StatusCode::kResourceExhausted) << outcome.status();
+  EXPECT_THAT(std::string(outcome.status().message()), HasSubstr("--upload_limit"));
+  EXPECT_EQ(PartialUploads(), 0u);
+}
+
+TEST_F(ServiceTest, AClientGoneInMidUploadLeavesNothing) {
+  const auto stub = v1::Ebb::NewStub(channel_);
+  grpc::ClientContext context;
+  v1::StoredObject stored;
+  auto writer = stub->Put(&context, &stored);
+  v1::PutRequest message;
+  message.mutable_header()->set_sha256(Sha256Hex(std::string(100, 'x')));
+  message.mutable_header()->set_bytes(100);
+  ASSERT_TRUE(writer->Write(message));
+  message.set_chunk(std::string(50, 'x'));
+  ASSERT_TRUE(writer->Write(message));
+  Await([&] { return PartialUploads() == 1; });
+  context.TryCancel();
+  EXPECT_FALSE(writer->Finish().ok());
+  Await([&] { return PartialUploads() == 0; });
+  Await([&] { return store_->used() == Bytes(0); });
+  EXPECT_TRUE(store_->List().empty());
+}
+
+TEST_F(ServiceTest, OddUploadsAreRefused) {
+  const auto stub = v1::Ebb::NewStub(channel_);
+  const auto put = [&](const std::vector<v1::PutRequest>& messages) {
+    grpc::ClientContext context;
+    v1::StoredObject stored;
+    auto writer = stub->Put(&context, &stored);
+    for (const auto& message : messages) writer->Write(message);
+    writer->WritesDone();
+    return writer->Finish().error_code();
+  };
+  v1::PutRequest header, chunk;
+  header.mutable_header()->set_sha256(Sha256Hex("abc"));
+  header.mutable_header()->set_bytes(3);
+  chunk.set_chunk("abc");
+  EXPECT_EQ(put({}), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(put({chunk}), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(put({header}), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(put({header, header}), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(put({header, chunk, chunk}), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(put({header, chunk}), grpc::StatusCode::OK);
+  header.mutable_header()->set_bytes(-1);
+  EXPECT_EQ(put({header}), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(ServiceTest, FetchGivesTheTrainedWeights) {
+  Submit();
+  graph::TensorMap tensors;
+  tensors["w"] =
+      graph::HostTensor::Of<float>(graph::DType::kF32, {700000}, std::vector<float>(700000, 2.5f));
+  engine_.result = std::make_shared<const graph::TensorMap>(tensors);
+  std::string bytes;
+  const auto sink = [&](absl::string_view chunk) {
+    absl::StrAppend(&bytes, chunk);
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(client_->Fetch("1", v1::FetchRequest::FORMAT_SAFETENSORS, sink).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  engine_.End(JobId(1), runtime::JobState::kSucceeded);
+  const auto header = client_->Fetch("1", v1::FetchRequest::FORMAT_SAFETENSORS, sink);
+  ASSERT_TRUE(header.ok()) << header.status();
+  EXPECT_EQ(header->sha256(), Sha256Hex(bytes));
+  EXPECT_EQ(header->file_name(), "j-1.safetensors");
+  const auto back = model::ReadSafetensors(bytes);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->at("w").as<float>()[699999], 2.5f);
+  const absl::Status stop = absl::DataLossError("disk full");
+  EXPECT_EQ(client_
+                ->Fetch("1", v1::FetchRequest::FORMAT_SAFETENSORS,
+                        [&](absl::string_view) { return stop; })
+                .status(),
+            stop);
+}
+
+TEST_F(ServiceTest, ReportsReachTheClient) {
+  engine_.memory.pool = MiB(1);
+  engine_.memory.classes["free"] = MiB(1);
+  EXPECT_EQ(client_->Memory()->classes().at("free"), 1 << 20);
+  EXPECT_EQ(client_->Memory()->overlap().deep(), 3);
+  EXPECT_EQ(client_->Device()->kind(), "fake");
+  Submit();
+  EXPECT_EQ(client_->Explain("1")->graph(), "bad ? name");
+  EXPECT_EQ(client_->Explain("1")->sub_models(0).extent_bytes(), 10);
+  EXPECT_EQ(client_->Explain("2").status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(ServiceTest, ADirectoryOrMissingFileInASpecIsTheClientsError) {
+  EXPECT_THAT(std::string(client::SubmitFile(client_.get(), spec_path_, {"model.onnx=none.onnx"})
+                              .status()
+                              .message()),
+              HasSubstr("model.onnx: cannot open"));
+  EXPECT_EQ(client::SubmitFile(client_.get(), spec_path_, {"model.onnx=."}).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(client::SubmitFile(client_.get(), spec_path_, {"data.train.file=host:/etc/passwd"})
+                .status()
+                .code(),
+            absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(engine_.submits(), 0);
+}
+
+TEST(ServiceSocket, ClientsReachItOverASocketAndOverTcp) {
+  TempDir dir;
+  FakeEngine engine;
+  const auto store = *Store::Open(dir.path() + "/state", {MiB(1), MiB(1)});
+  Resolver resolver(store.get(), {}, MiB(1));
+  Service service(&engine, store.get(), &resolver);
+  const std::string path = dir.path() + "/s.sock";
+  auto server = Server::Start(&service, {path, "127.0.0.1:0"});
+  ASSERT_TRUE(server.ok()) << server.status();
+  const std::string port = absl::StrCat("127.0.0.1:", (*server)->port());
+  for (const std::string& address : {path, "unix:" + path, port, "http://" + port}) {
+    const auto client = client::Client::Connect(address);
+    ASSERT_TRUE(client.ok());
+    EXPECT_EQ((*client)->Device()->kind(), "fake") << address;
+  }
+  EXPECT_EQ(Server::Start(&service, {"", port}).status().code(), absl::StatusCode::kUnavailable);
+  (*server)->Shutdown(absl::ZeroDuration());
+  const auto client = client::Client::Connect(path);
+  const absl::Status gone = (*client)->Device().status();
+  EXPECT_EQ(gone.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(gone.message()), HasSubstr("cannot reach ebbd at unix:"));
+  EXPECT_FALSE(client::Client::Connect("nonsense").ok());
+}
+
+}  // namespace
+}  // namespace ebb::daemon

@@ -1,0 +1,486 @@
+#include "daemon/wire.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/unknown_field_set.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/sha256.h"
+#include "client/yaml.h"
+#include "daemon/supported.h"
+#include "proto/status.h"
+#include "tests/daemon/temp_dir.h"
+
+namespace ebb::daemon {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class WireTest : public testing::Test {
+ protected:
+  WireTest() : store_(*Store::Open(state_.path(), {MiB(1), MiB(1)})) {
+    root_.Write("model.onnx", "the bytes of a model");
+    root_.Write("train.csv", "0.5,1,0\n0.25,2,1\n1,3,1\n0,4,0\n");
+    root_.Write("val.csv", "0,0.5,1\n1,0.25,2\n");
+    root_.Write("rows.txt", "3\n0\n1\n");
+    root_.Write("far.txt", "3\n4\n");
+    resolver_ =
+        std::make_unique<Resolver>(store_.get(), std::vector<std::string>{root_.path()}, MiB(1));
+  }
+
+  // A spec with all that is needed and nothing else.
+  v1::JobSpec Base() const {
+    const auto spec = client::ParseSpec(absl::StrCat(R"(
+name: base
+model: {onnx: ")",
+                                                     root_.path(), R"(/model.onnx"}
+data: {train: {file: ")",
+                                                     root_.path(), R"(/train.csv"}}
+batch_size: 2
+loss: cross_entropy
+optimizer: {sgd: {lr: 0.1}}
+stop: {steps: 10}
+)"),
+                                        "base.yaml");
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    return *spec;
+  }
+  v1::JobSpec With(std::vector<std::string> assignments) const {
+    v1::JobSpec spec = Base();
+    for (const std::string& assignment : assignments) {
+      const absl::Status status = client::ApplyOverride(assignment, &spec);
+      EXPECT_TRUE(status.ok()) << status;
+    }
+    return spec;
+  }
+  absl::StatusOr<runtime::JobSpec> Convert(const v1::JobSpec& spec) const {
+    return JobSpecFromWire(spec, resolver_.get());
+  }
+  runtime::JobSpec Native(std::vector<std::string> assignments) const {
+    auto job = Convert(With(std::move(assignments)));
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job.ok() ? *std::move(job) : runtime::JobSpec();
+  }
+  std::string ErrorOf(absl::StatusCode code, std::vector<std::string> assignments) const {
+    const auto job = Convert(With(assignments));
+    EXPECT_EQ(job.status().code(), code) << assignments[0] << ": " << job.status();
+    return std::string(job.status().message());
+  }
+
+  TempDir state_, root_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Resolver> resolver_;
+};
+
+TEST_F(WireTest, TheSmallestSpecHasDefaults) {
+  const runtime::JobSpec job = Native({});
+  EXPECT_EQ(job.name, "base");
+  ASSERT_NE(job.model.onnx, nullptr);
+  EXPECT_EQ(*job.model.onnx, "the bytes of a model");
+  EXPECT_EQ(job.model.import.batch_size, 2);
+  EXPECT_EQ(job.model.import.batch_norm, model::BatchNormMode::kTrain);
+  EXPECT_LT(job.model.import.dropout, 0);
+  EXPECT_EQ(job.train.data->rows(), 4);
+  EXPECT_EQ(job.train.tail, data::BatchSource::Tail::kDrop);
+  EXPECT_FALSE(job.val.has_value());
+  EXPECT_EQ(job.loss.kind, graph::LossKind::kCrossEntropy);
+  EXPECT_EQ(job.loss.target, "label");
+  EXPECT_EQ(job.loss.ignore_index, -100);
+  EXPECT_EQ(job.optimizer.kind, graph::OptimizerKind::kSgd);
+  EXPECT_EQ(job.schedule.kind, runtime::ScheduleKind::kConstant);
+  EXPECT_EQ(job.schedule.base_lr, 0.1);
+  EXPECT_EQ(job.stop.steps, 10);
+  EXPECT_FALSE(job.stop.epochs.has_value());
+  EXPECT_EQ(job.weight, 1);
+  EXPECT_EQ(job.memory_max, Bytes(0));
+}
+
+TEST_F(WireTest, EveryPartReachesTheNativeSpec) {
+  const runtime::JobSpec job =
+      Native({"model.reinit={'fc.*': zeros, 'conv*': default}",
+              "model.overrides.dropout=0.25",
+              "model.bn.mode=frozen",
+              "bind={image: x, label: y}",
+              "data.train.index=" + root_.path() + "/rows.txt",
+              "data.val={file: " + root_.path() + "/val.csv, label_column: 0}",
+              "loss={cross_entropy: {label_smoothing: 0.1, ignore_index: 7}, prediction: logits, "
+              "target: y}",
+              "optimizer={adamw: {lr: 0.02, betas: [0.8, 0.9], eps: 1e-6}}",
+              "optimizer.groups=[{match: '*.bias', weight_decay: 0}, {match: fc.*, lr_scale: 10}, "
+              "{match: c*, frozen: true}]",
+              "schedule={one_cycle: {pct_start: 0.1, div_factor: 5}, warmup_steps: 3}",
+              "metrics=[loss, accuracy, top5, mse]",
+              "evaluate.every=3 steps",
+              "stop={epochs: 2.5, samples: 1e3}",
+              "seed={init: 1, data: 2, dropout: 18446744073709551615}",
+              "resources={priority: high, weight: 2, memory_max: 1MiB}",
+              "labels={a: b}",
+              "precision=fp32",
+              "determinism=strict",
+              "on_nan=fail",
+              "checkpoint.keep=last",
+              "data.train.drop_last=true"});
+  ASSERT_EQ(job.model.reinit.size(), 2u);
+  EXPECT_EQ(job.model.reinit[0].pattern, "fc.*");
+  EXPECT_EQ(job.model.reinit[1].scheme, "default");
+  EXPECT_EQ(job.model.import.dropout, 0.25);
+  EXPECT_EQ(job.model.import.batch_norm, model::BatchNormMode::kFrozen);
+  EXPECT_EQ(job.bind.at("image"), "x");
+  EXPECT_THAT(job.train.rows, ElementsAre(3, 0, 1));
+  ASSERT_TRUE(job.val.has_value());
+  EXPECT_EQ(job.val->tail, data::BatchSource::Tail::kPad);
+  EXPECT_THAT(job.val->data->fields().at("label").as<int64_t>(), ElementsAre(0, 1));
+  EXPECT_EQ(job.loss.label_smoothing, 0.1);
+  EXPECT_EQ(job.loss.ignore_index, 7);
+  EXPECT_EQ(job.loss.output, "logits");
+  EXPECT_EQ(job.loss.target, "y");
+  EXPECT_EQ(job.optimizer.kind, graph::OptimizerKind::kAdamW);
+  EXPECT_EQ(job.optimizer.weight_decay, 0.01);
+  EXPECT_EQ(job.optimizer.beta1, 0.8);
+  EXPECT_EQ(job.optimizer.epsilon, 1e-6);
+  ASSERT_EQ(job.groups.size(), 3u);
+  EXPECT_EQ(job.groups[0].optimizer.weight_decay, 0);
+  EXPECT_EQ(job.groups[0].optimizer.beta1, 0.8) << "a group inherits the optimizer";
+  EXPECT_EQ(job.groups[1].optimizer.lr_scale, 10);
+  EXPECT_EQ(job.groups[1].optimizer.weight_decay, 0.01);
+  EXPECT_TRUE(job.groups[2].optimizer.frozen);
+  EXPECT_EQ(job.schedule.kind, runtime::ScheduleKind::kOneCycle);
+  EXPECT_EQ(job.schedule.base_lr, 0.02);
+  EXPECT_EQ(job.schedule.pct_start, 0.1);
+  EXPECT_EQ(job.schedule.div_factor, 5);
+  EXPECT_EQ(job.schedule.final_div_factor, 1e4);
+  EXPECT_EQ(job.schedule.warmup_steps, 3);
+  ASSERT_EQ(job.metrics.size(), 4u);
+  EXPECT_EQ(job.metrics[2].kind, graph::MetricKind::kTopK);
+  EXPECT_EQ(job.metrics[2].k, 5);
+  EXPECT_EQ(job.evaluate.every_steps, 3);
+  EXPECT_EQ(job.stop.epochs, 2.5);
+  EXPECT_EQ(job.stop.samples, 1000);
+  EXPECT_FALSE(job.stop.steps.has_value());
+  EXPECT_EQ(job.seed_init, 1u);
+  EXPECT_EQ(job.seed_dropout, ~uint64_t{0});
+  EXPECT_EQ(job.priority, 10);
+  EXPECT_EQ(job.weight, 2);
+  EXPECT_EQ(job.memory_max, MiB(1));
+  EXPECT_EQ(job.labels.at("a"), "b");
+}
+
+TEST_F(WireTest, OptimizersLossesAndSchedulesOfEachKind) {
+  const auto adam =
+      Native({"optimizer={adam: {weight_decay: 0.1}}", "schedule={step: {every: 5, gamma: 0.5}}"});
+  EXPECT_EQ(adam.optimizer.kind, graph::OptimizerKind::kAdam);
+  EXPECT_EQ(adam.optimizer.weight_decay, 0.1);
+  EXPECT_EQ(adam.schedule.base_lr, 1e-3);
+  EXPECT_EQ(adam.schedule.kind, runtime::ScheduleKind::kStep);
+  EXPECT_EQ(adam.schedule.step_size, 5);
+  EXPECT_EQ(adam.schedule.gamma, 0.5);
+  const auto sgd = Native({"optimizer={sgd: {lr: 1, momentum: 0.9, nesterov: true}}", "loss=mse",
+                           "schedule={cosine: {min_lr: 0.01}}"});
+  EXPECT_TRUE(sgd.optimizer.nesterov);
+  EXPECT_EQ(sgd.loss.kind, graph::LossKind::kMse);
+  EXPECT_EQ(sgd.schedule.kind, runtime::ScheduleKind::kCosine);
+  EXPECT_EQ(sgd.schedule.min_lr, 0.01);
+  const auto points = Native({"optimizer=sgd", "loss=output:total",
+                              "schedule={points: [[0, 0], [10, 1]], interpolate: hold}"});
+  EXPECT_EQ(points.loss.kind, graph::LossKind::kGraphOutput);
+  EXPECT_EQ(points.loss.output, "total");
+  EXPECT_EQ(points.schedule.kind, runtime::ScheduleKind::kPoints);
+  EXPECT_EQ(points.schedule.interpolation, runtime::Interpolation::kHold);
+  EXPECT_THAT(points.schedule.points, ElementsAre(std::pair(0.0, 0.0), std::pair(10.0, 1.0)));
+  EXPECT_EQ(Native({"loss=bce_with_logits"}).loss.kind, graph::LossKind::kBceWithLogits);
+  EXPECT_EQ(Native({"model.bn.mode=exported"}).model.import.batch_norm,
+            model::BatchNormMode::kAsExported);
+}
+
+TEST_F(WireTest, WhatIsNotSupportedIsRefusedByName) {
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"model.zoo=r18", "model.zoo"},
+      {"model.bn.freeze_stats=[a]", "model.bn.freeze_stats"},
+      {"precision=bf16", "precision: bf16"},
+      {"precision=tf32", "precision: tf32"},
+      {"loss_scale.dynamic={}", "loss_scale"},
+      {"data.train.images=/x", "data.train.images"},
+      {"data.train.tokens=/x", "data.train.tokens"},
+      {"data.train.feed=client", "data.train.feed"},
+      {"data.train.batch_size=4", "data.train.batch_size"},
+      {"data.train.window=4", "data.train.window"},
+      {"data.train.range=[0, 1]", "data.train.range"},
+      {"data.train.schema={a: f32}", "data.train.schema"},
+      {"data.val={file: x, batch_size: 4}", "data.val.batch_size"},
+      {"data.val={file: x, batches: 4}", "data.val.batches"},
+      {"data.augment.train=[hflip]", "data.augment"},
+      {"data.train.drop_last=false", "data.train.drop_last: false"},
+      {"data.val={file: x, drop_last: true}", "data.val.drop_last: true"},
+      {"batch_size=auto", "batch_size.auto"},
+      {"accumulate=4", "accumulate"},
+      {"optimizer.clip_norm=1", "optimizer.clip_norm"},
+      {"optimizer.groups=[{match: a, use: adam}]", "optimizer.groups[0].use"},
+      {"optimizer={rowwise_adagrad: {lr: 1}}", "optimizer.rowwise_adagrad"},
+      {"metrics=[loss, macro_f1]", "metrics[1].kind: macro_f1"},
+      {"metrics=auc", "metrics[0].kind: auc"},
+      {"evaluate.weights=ema", "evaluate.weights: ema"},
+      {"ema.decay=0.9", "ema"},
+      {"stop.early={metric: val/loss, patience: 3}", "stop.early"},
+      {"stop.device_time=2h", "stop.device_time"},
+      {"checkpoint.keep=[last, best]", "checkpoint.keep[1]: best"},
+      {"checkpoint.every=1 epoch", "checkpoint.every"},
+      {"determinism=fast", "determinism: fast"},
+      {"on_nan=skip_step", "on_nan: skip_step"},
+      {"on_nan=rollback", "on_nan: rollback"},
+      {"bind={x: 'tokens[:-1]'}", "bind.x"},
+  };
+  for (const auto& [assignment, name] : refused) {
+    const std::string message = ErrorOf(absl::StatusCode::kUnimplemented, {assignment});
+    EXPECT_THAT(message, StartsWith(name)) << assignment;
+    EXPECT_THAT(message, HasSubstr("not supported by this version; ")) << assignment;
+  }
+}
+
+// Sets one leaf after another of the whole message tree: each must be acted on or refused by its
+// path. A field that is added to the schema and forgotten here fails.
+void VisitLeaves(Message* root, Message* message, const std::string& path, int depth,
+                 const std::function<void(const std::string&)>& visit) {
+  const auto* reflection = message->GetReflection();
+  const auto* type = message->GetDescriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const FieldDescriptor* field = type->field(i);
+    const std::string name = path.empty() ? field->name() : absl::StrCat(path, ".", field->name());
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE && !field->is_map()) {
+      Message* child = field->is_repeated() ? reflection->AddMessage(message, field)
+                                            : reflection->MutableMessage(message, field);
+      if (child->GetDescriptor()->field_count() == 0) visit(name);
+      ASSERT_LT(depth, 10);
+      VisitLeaves(root, child, name, depth + 1, visit);
+      reflection->ClearField(message, field);
+      continue;
+    }
+    if (field->is_map()) {
+      Message* entry = reflection->AddMessage(message, field);
+      entry->GetReflection()->SetString(entry, field->message_type()->map_key(), "k");
+    } else {
+      const bool repeated = field->is_repeated();
+      switch (field->cpp_type()) {
+        case FieldDescriptor::CPPTYPE_STRING:
+          repeated ? reflection->AddString(message, field, "x")
+                   : reflection->SetString(message, field, "x");
+          break;
+        case FieldDescriptor::CPPTYPE_DOUBLE:
+          repeated ? reflection->AddDouble(message, field, 1)
+                   : reflection->SetDouble(message, field, 1);
+          break;
+        case FieldDescriptor::CPPTYPE_INT64:
+          reflection->SetInt64(message, field, 1);
+          break;
+        case FieldDescriptor::CPPTYPE_INT32:
+          reflection->SetInt32(message, field, 1);
+          break;
+        case FieldDescriptor::CPPTYPE_UINT64:
+          reflection->SetUInt64(message, field, 1);
+          break;
+        case FieldDescriptor::CPPTYPE_BOOL:
+          reflection->SetBool(message, field, true);
+          break;
+        case FieldDescriptor::CPPTYPE_ENUM:
+          repeated ? reflection->AddEnumValue(message, field, 1)
+                   : reflection->SetEnumValue(message, field, 1);
+          break;
+        default:
+          FAIL() << name;
+      }
+    }
+    visit(name);
+    reflection->ClearField(message, field);
+  }
+}
+
+TEST(Supported, EveryLeafOfTheSchemaIsActedOnOrRefusedByItsName) {
+  v1::JobSpec spec;
+  std::set<std::string> refused;
+  int leaves = 0;
+  VisitLeaves(&spec, &spec, "", 0, [&](const std::string& path) {
+    ++leaves;
+    const absl::Status status = CheckSupported(spec);
+    if (status.ok()) return;
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    // The message names the field or a message around it.
+    std::string named(status.message().substr(0, status.message().find_first_of(" :")));
+    while (absl::StrContains(named, "[0]")) named.erase(named.find("[0]"), 3);
+    EXPECT_TRUE(path == named || absl::StartsWith(path, named + ".")) << path << ": " << status;
+    refused.insert(named);
+  });
+  EXPECT_GT(leaves, 100);
+  EXPECT_THAT(refused,
+              testing::UnorderedElementsAre(
+                  "model.zoo", "model.bn.freeze_stats", "data.train.images", "data.train.tokens",
+                  "data.train.feed", "data.train.batch_size", "data.train.batches",
+                  "data.train.window", "data.train.range", "data.train.schema", "data.val.images",
+                  "data.val.tokens", "data.val.feed", "data.val.batch_size", "data.val.batches",
+                  "data.val.window", "data.val.range", "data.val.schema", "data.val.drop_last",
+                  "data.augment", "batch_size.auto", "accumulate", "optimizer.rowwise_adagrad",
+                  "optimizer.clip_norm", "optimizer.groups.use", "stop.device_time", "stop.early",
+                  "checkpoint.every", "loss_scale", "ema"));
+}
+
+TEST(Supported, AFieldOfANewerSchemaIsRefused) {
+  v1::JobSpec spec;
+  auto* model = spec.mutable_model();
+  model->GetReflection()->MutableUnknownFields(model)->AddVarint(999, 1);
+  EXPECT_EQ(CheckSupported(spec).code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(CheckSupported(spec).message()), HasSubstr("model has field number 999"));
+  v1::JobSpec enums;
+  enums.set_precision(static_cast<v1::Precision>(77));
+  EXPECT_THAT(std::string(CheckSupported(enums).message()), StartsWith("precision: 77"));
+}
+
+TEST_F(WireTest, ValuesOutOfRangeAreNamed) {
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"batch_size=0", "batch_size is 0"},
+      {"batch_size=-3", "batch_size"},
+      {"optimizer.sgd.lr=-1", "lr"},
+      {"optimizer.sgd.momentum=-0.1", "optimizer.sgd.momentum"},
+      {"optimizer.sgd.nesterov=true", "nesterov"},
+      {"optimizer={sgd: {momentum: 0.9}}", "optimizer.sgd.lr is missing"},
+      {"optimizer={adam: {betas: [0.9]}}", "betas"},
+      {"optimizer={adam: {betas: [0.9, 1.0]}}", "betas[1]"},
+      {"optimizer.groups=[{lr_scale: 2}]", "optimizer.groups[0] needs match"},
+      {"loss.cross_entropy.label_smoothing=1.5", "label_smoothing"},
+      {"loss={output: x, target: y}", "loss.output"},
+      {"schedule={step: {gamma: 0.1}}", "schedule.step.every"},
+      {"schedule={one_cycle: {pct_start: 2}}", "pct_start"},
+      {"schedule={points: []}", "schedule.points"},
+      {"schedule={points: [[5, 1], [5, 2]]}", "schedule.points[1].step"},
+      {"schedule={cosine: {}, interpolate: hold}", "schedule.interpolate"},
+      {"schedule.warmup_steps=-1", "warmup_steps"},
+      {"metrics=[{kind: top_k}]", "metrics[0].k"},
+      {"metrics=[{k: 3}]", "metrics[0]"},
+      {"stop.steps=0", "stop.steps"},
+      {"stop.epochs=-1", "stop.epochs"},
+      {"evaluate.every=1 epoch", "evaluate needs data.val"},
+      {"resources.weight=0", "resources.weight"},
+      {"resources.memory_max=-1", "resources.memory_max"},
+      {"model.overrides.dropout=1", "model.overrides.dropout"},
+      {"model.reinit=[{match: a}]", "model.reinit[0]"},
+      {"data.train.label_column=-2", "data.train.label_column"},
+      {"data.train.label_column=9", "data.train.file"},
+      {"data.train.index=" + root_.path() + "/far.txt",
+       "data.train.index[1] is 4; the data set has 4 rows"},
+      {"data.train.file=relative.csv", "data.train.file"},
+      {"name=\"a\\tb\"", "name contains a control character"},
+      {"name=" + std::string(129, 'x'), "name has 129 bytes"},
+      {"bind={x: ''}", "bind"},
+  };
+  for (const auto& [assignment, part] : bad) {
+    EXPECT_THAT(ErrorOf(absl::StatusCode::kInvalidArgument, {assignment}), HasSubstr(part))
+        << assignment;
+  }
+  for (const char* field : {"model", "data", "batch_size", "loss", "optimizer", "stop"}) {
+    v1::JobSpec spec = Base();
+    spec.GetReflection()->ClearField(&spec, spec.GetDescriptor()->FindFieldByName(field));
+    const auto job = Convert(spec);
+    EXPECT_EQ(job.status().code(), absl::StatusCode::kInvalidArgument) << field;
+    EXPECT_THAT(std::string(job.status().message()), HasSubstr(field));
+  }
+  EXPECT_EQ(Convert(With({"model.onnx=sha256:0123456789"})).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(Convert(With({"model.onnx=/etc/passwd"})).status().code(),
+            absl::StatusCode::kPermissionDenied);
+}
+
+TEST(WireUpdate, TakesWhatCanChangeAndRefusesTheRest) {
+  v1::UpdateRequest request;
+  EXPECT_EQ(UpdateFromWire(request).status().code(), absl::StatusCode::kInvalidArgument);
+  request.set_learning_rate(0.5);
+  request.set_priority(3);
+  request.mutable_stop()->set_steps(9);
+  const auto update = UpdateFromWire(request);
+  ASSERT_TRUE(update.ok());
+  EXPECT_EQ(update->learning_rate, 0.5);
+  EXPECT_EQ(update->priority, 3);
+  EXPECT_EQ(update->stop->steps, 9);
+  EXPECT_FALSE(update->weight.has_value());
+  request.mutable_stop()->mutable_early();
+  EXPECT_EQ(UpdateFromWire(request).status().code(), absl::StatusCode::kUnimplemented);
+  request.clear_stop();
+  request.set_weight(0);
+  EXPECT_EQ(UpdateFromWire(request).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(WireReport, AJobKeepsWhatTheEngineSays) {
+  runtime::JobInfo info;
+  info.id = JobId(17);
+  info.state = runtime::JobState::kFailed;
+  info.reason = runtime::EndReason::kNan;
+  info.message = "loss \xff\xfe of 'caf\xc3\xa9' \xe2\x82";
+  info.eta = absl::Milliseconds(1500);
+  info.held = Bytes(5);
+  info.started = absl::InfinitePast();
+  info.submitted = absl::FromUnixSeconds(100) + absl::Nanoseconds(5);
+  info.last["train/loss"] = 2;
+  v1::Job job = ToWire(info);
+  EXPECT_EQ(job.id(), "j-17");
+  EXPECT_EQ(job.state(), v1::Job::STATE_FAILED);
+  EXPECT_EQ(job.reason(), v1::Job::REASON_NAN);
+  EXPECT_EQ(job.message(), "loss ?? of 'caf\xc3\xa9' ??");
+  EXPECT_EQ(job.eta().seconds(), 1);
+  EXPECT_EQ(job.eta().nanos(), 500000000);
+  EXPECT_EQ(job.lane(), -1);
+  EXPECT_FALSE(job.has_started());
+  EXPECT_EQ(job.submitted().nanos(), 5);
+  EXPECT_EQ(job.metrics().at("train/loss"), 2);
+  info.eta = absl::InfiniteDuration();
+  EXPECT_FALSE(ToWire(info).has_eta());
+  // States and reasons are the same names on both sides.
+  for (int state = 0; state <= static_cast<int>(runtime::JobState::kCancelled); ++state) {
+    info.state = static_cast<runtime::JobState>(state);
+    EXPECT_EQ(static_cast<int>(ToWire(info).state()), state + 1);
+  }
+  for (int reason = 0; reason <= static_cast<int>(runtime::EndReason::kInternal); ++reason) {
+    info.reason = static_cast<runtime::EndReason>(reason);
+    EXPECT_EQ(static_cast<int>(ToWire(info).reason()), reason);
+  }
+}
+
+TEST(WireReport, MemoryKeepsEveryByte) {
+  runtime::MemoryReport memory;
+  memory.pool = Bytes(100);
+  memory.classes = {{"free", Bytes(60)}, {"saved", Bytes(40)}};
+  runtime::LaneReport lane;
+  lane.id = LaneId(0);
+  lane.size = Bytes(90);
+  lane.bottom = {JobId(1),
+                 Bytes(30),
+                 Bytes(10),
+                 {{JobId(1), 2, Bytes(0), Bytes(30)}, {JobId(9), 0, Bytes(30), Bytes(10)}}};
+  lane.free = Bytes(50);
+  memory.lanes.push_back(lane);
+  const v1::MemoryReport wire = ToWire(memory, {});
+  EXPECT_EQ(wire.pool_bytes(), 100);
+  EXPECT_EQ(wire.classes().at("saved"), 40);
+  EXPECT_EQ(wire.lanes(0).bottom().job(), "j-1");
+  EXPECT_EQ(wire.lanes(0).bottom().blocks(0).state(), "held");
+  EXPECT_EQ(wire.lanes(0).bottom().blocks(1).state(), "waiting");
+  EXPECT_EQ(wire.lanes(0).bottom().blocks(1).offset(), 30);
+  EXPECT_EQ(wire.lanes(0).top().job(), "");
+}
+
+TEST(WireStatus, CodesMapOneToOne) {
+  for (int code = 0; code <= 16; ++code) {
+    const absl::Status status(static_cast<absl::StatusCode>(code), "m");
+    EXPECT_EQ(static_cast<int>(proto::ToGrpc(status).error_code()), code);
+    EXPECT_EQ(proto::FromGrpc(proto::ToGrpc(status)).code(), status.code());
+  }
+  EXPECT_LT(proto::ToGrpc(absl::InternalError(std::string(100000, 'x'))).error_message().size(),
+            2600u);
+}
+
+}  // namespace
+}  // namespace ebb::daemon
