@@ -160,6 +160,9 @@ std::vector<Known> WindowValues() {
       {kPlane + "y = AveragePool(x) {kernel=[2,2], strides=[2,2], pads=[0,0,1,1], "
                 "counted_pads=[0,0,1,1]}",
        {3, 2.25, 3.75, 2.25}},
+      {kPlane + "y = AveragePool(x) {kernel=[2,2], strides=[2,2], pads=[1,1,0,0], "
+                "counted_pads=[1,0,0,0]}",
+       {0.5, 1.25, 5.5, 7}},
   };
 }
 
