@@ -162,8 +162,9 @@ Ints AttrReader::List(absl::string_view name, size_t length, int64_t min, int64_
     return Ints(length, min);
   }
   for (const int64_t value : *values) {
-    Check(value >= min && value <= max, name, " has ", value, ", needs values from ", min, " to ",
-          max);
+    if (value >= min && value <= max) continue;
+    Check(false, name, " has ", value, ", needs values from ", min, " to ", max);
+    return Ints(length, min);  // callers compute with what they get
   }
   return *values;
 }
