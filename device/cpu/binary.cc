@@ -2,6 +2,7 @@
 #include "device/cpu/broadcast.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "device/cpu/vec.h"
@@ -22,23 +23,44 @@ absl::StatusOr<Shape> OperandShape(const Node& node, const Value& value, const V
 
 namespace {
 
+// Integers wrap around.
+template <class T>
+struct Arithmetic {
+  using Type = T;
+};
+template <class T>
+  requires std::is_integral_v<T>
+struct Arithmetic<T> {
+  using Type = std::make_unsigned_t<T>;
+};
+
 struct Add {
   template <class T>
-  EBB_INLINE T operator()(T a, T b) const { return a + b; }
+  EBB_INLINE T operator()(T a, T b) const {
+    using U = typename Arithmetic<T>::Type;
+    return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
+  }
 };
 struct Sub {
   template <class T>
-  EBB_INLINE T operator()(T a, T b) const { return a - b; }
+  EBB_INLINE T operator()(T a, T b) const {
+    using U = typename Arithmetic<T>::Type;
+    return static_cast<T>(static_cast<U>(a) - static_cast<U>(b));
+  }
 };
 struct Mul {
   template <class T>
-  EBB_INLINE T operator()(T a, T b) const { return a * b; }
+  EBB_INLINE T operator()(T a, T b) const {
+    using U = typename Arithmetic<T>::Type;
+    return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
+  }
 };
 struct Div {
   EBB_INLINE float operator()(float a, float b) const { return a / b; }
   template <class T>
   EBB_INLINE T operator()(T a, T b) const {  // never traps
-    return b == 0 ? 0 : (b == -1 ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a)) : a / b);
+    if (b == 0) return 0;
+    return b == -1 ? Sub()(T(0), a) : a / b;
   }
 };
 struct Pow {

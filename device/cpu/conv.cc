@@ -31,7 +31,40 @@ absl::StatusOr<ConvSpec> SpecOf(ConvKind kind, const Node& node, const Value& x,
   return spec;
 }
 
+// A 1x1 convolution in channels-last order is a product of matrices [positions, channels].
+bool IsProduct(const ConvSpec& spec) {
+  const auto all = [](const std::vector<int64_t>& values, int64_t want) {
+    return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == want; });
+  };
+  return spec.channels_last && spec.groups == 1 && all({spec.w.begin() + 2, spec.w.end()}, 1) &&
+         all(spec.strides, 1) && all(spec.pads_begin, 0) && all(spec.pads_end, 0);
+}
+
+// The gradients of such a convolution: sgemm is up to a third faster than oneDNN's 1x1 kernels.
+Kernel ProductGrad(const ConvSpec& spec) {
+  const int64_t channels = spec.x[1];
+  const int64_t filters = spec.y[1];
+  int64_t positions = spec.x[0];
+  for (size_t d = 2; d < spec.x.size(); ++d) positions *= spec.x[d];
+  GemmSpec gemm;
+  gemm.threads = OmpThreads();
+  gemm.n = gemm.ldb = gemm.ldc = channels;
+  gemm.lda = filters;
+  if (spec.kind == ConvKind::kGradInput) {  // dx [positions, channels] = dy w
+    gemm.m = positions;
+    gemm.k = filters;
+  } else {  // dw [filters, channels] = dy' x
+    gemm.trans_a = true;
+    gemm.m = filters;
+    gemm.k = positions;
+  }
+  return MakeKernel([gemm](const KernelArgs& args) {
+    return Sgemm(gemm, 1, InPtr<float>(args, 0), InPtr<float>(args, 1), 0, OutPtr<float>(args));
+  });
+}
+
 absl::StatusOr<Kernel> KernelOf(const ConvSpec& spec) {
+  if (spec.kind != ConvKind::kForward && IsProduct(spec)) return ProductGrad(spec);
   EBB_ASSIGN_OR_RETURN(const std::shared_ptr<const Convolution> conv, MakeConvolution(spec));
   return MakeKernel(
       [conv](const KernelArgs& args) {

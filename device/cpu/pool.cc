@@ -84,42 +84,71 @@ Strides StridesFor(const Window& w, int64_t size) {
                          : Strides{size * w.channels, size, 1};
 }
 
-constexpr int64_t kStrip = 256;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-EBB_CLONES void MaxStep(const float* x, float* best, int32_t* arg, int32_t tap, int64_t n) {
-  EBB_IVDEP
-  for (int64_t c = 0; c < n; ++c) {
-    const bool better = x[c] > best[c] || x[c] != x[c];  // NaN wins
-    best[c] = better ? x[c] : best[c];
-    arg[c] = better ? tap : arg[c];
+// The taps of one window: where they are in a plane, and which position of the window they are.
+struct Taps {
+  std::array<int32_t, 255> tap;
+  std::array<int64_t, 255> at;
+  int count = 0;
+};
+
+constexpr int64_t kStrip = 64;
+
+// The largest tap of each channel; the first one among equals, and NaN wins.
+EBB_CLONES void MaxOfTaps(const Taps& taps, const float* x, int64_t channels, float* y,
+                          uint8_t* argmax) {
+  float best[kStrip];
+  int32_t arg[kStrip];
+  const int32_t first = taps.count > 0 ? taps.tap[0] : 0;
+  for (int64_t c0 = 0; c0 < channels; c0 += kStrip) {
+    const int64_t width = channels - c0 < kStrip ? channels - c0 : kStrip;
+    for (int64_t c = 0; c < width; ++c) {
+      best[c] = kLowest;
+      arg[c] = first;
+    }
+    for (int t = 0; t < taps.count; ++t) {
+      const float* from = x + taps.at[t] * channels + c0;
+      const int32_t tap = taps.tap[t];
+      EBB_IVDEP
+      for (int64_t c = 0; c < width; ++c) {
+        const float v = from[c];
+        const bool better = (v > best[c]) | (v != v);
+        best[c] = better ? v : best[c];
+        arg[c] = better ? tap : arg[c];
+      }
+    }
+    for (int64_t c = 0; c < width; ++c) {
+      y[c0 + c] = best[c];
+      argmax[c0 + c] = static_cast<uint8_t>(arg[c]);
+    }
   }
 }
 
-EBB_CLONES void MaxStore(const float* best, const int32_t* arg, float* y, uint8_t* argmax,
-                         int64_t n) {
-  for (int64_t c = 0; c < n; ++c) {
-    y[c] = best[c];
-    argmax[c] = static_cast<uint8_t>(arg[c]);
+// dx at the chosen tap of each channel += dy.
+EBB_CLONES void ScatterToTaps(const Taps& taps, const float* dy, const uint8_t* argmax, float* dx,
+                              int64_t channels) {
+  for (int t = 0; t < taps.count; ++t) {
+    float* to = dx + taps.at[t] * channels;
+    const uint8_t tap = static_cast<uint8_t>(taps.tap[t]);
+    EBB_IVDEP
+    for (int64_t c = 0; c < channels; ++c) to[c] += argmax[c] == tap ? dy[c] : 0.0f;
   }
+}
+
+void Collect(const Window& w, const Range& range, Taps& taps) {
+  taps.count = 0;
+  ForEachTap(w, range, [&](int64_t at, int64_t tap) {
+    taps.at[static_cast<size_t>(taps.count)] = at;
+    taps.tap[static_cast<size_t>(taps.count++)] = static_cast<int32_t>(tap);
+  });
 }
 
 void MaxPoolChannelsLast(const Window& w, const float* x, float* y, uint8_t* argmax) {
-  float best[kStrip];
-  int32_t arg[kStrip];
+  Taps taps;
   ForEachWindow(w, [&](const Range& range, int64_t out) {
-    for (int64_t c0 = 0; c0 < w.channels; c0 += kStrip) {
-      const int64_t width = std::min(kStrip, w.channels - c0);
-      std::fill_n(best, width, kLowest);
-      std::fill_n(arg, width, 0);
-      bool first = true;
-      ForEachTap(w, range, [&](int64_t in, int64_t tap) {
-        if (first) std::fill_n(arg, width, static_cast<int32_t>(tap));
-        first = false;
-        MaxStep(x + in * w.channels + c0, best, arg, static_cast<int32_t>(tap), width);
-      });
-      MaxStore(best, arg, y + out * w.channels + c0, argmax + out * w.channels + c0, width);
-    }
+    Collect(w, range, taps);
+    MaxOfTaps(taps, x, w.channels, y + out * w.channels, argmax + out * w.channels);
   });
 }
 
@@ -136,12 +165,6 @@ void MaxPoolPlane(const Window& w, const float* x, float* y, uint8_t* argmax) {
     y[out] = best;
     argmax[out] = static_cast<uint8_t>(std::max<int64_t>(arg, 0));
   });
-}
-
-EBB_CLONES void ScatterStep(const float* dy, const uint8_t* argmax, float* dx, uint8_t tap,
-                            int64_t n) {
-  EBB_IVDEP
-  for (int64_t c = 0; c < n; ++c) dx[c] += argmax[c] == tap ? dy[c] : 0.0f;
 }
 
 EBB_CLONES void AddScaled(const float* x, float* y, float scale, int64_t n) {
@@ -221,13 +244,14 @@ absl::StatusOr<Kernel> MakeMaxPoolGrad(const Graph& graph, const Node& node) {
         const float* dy = InPtr<float>(args) + n * out.batch + p * out.channel;
         const uint8_t* argmax = InPtr<uint8_t>(args, 1) + n * out.batch + p * out.channel;
         ForEachWindow(w, [&](const Range& range, int64_t at) {
+          if (w.channels_last) {
+            Taps taps;
+            Collect(w, range, taps);
+            ScatterToTaps(taps, dy + at * w.channels, argmax + at * w.channels, dx, w.channels);
+            return;
+          }
           ForEachTap(w, range, [&](int64_t pos, int64_t tap) {
-            if (w.channels_last) {
-              ScatterStep(dy + at * w.channels, argmax + at * w.channels, dx + pos * w.channels,
-                          static_cast<uint8_t>(tap), w.channels);
-            } else if (argmax[at] == tap) {
-              dx[pos] += dy[at];
-            }
+            if (argmax[at] == tap) dx[pos] += dy[at];
           });
         });
       }

@@ -24,13 +24,11 @@ Form FormOf(const Shape& shape, int64_t axis) {
 }
 
 EBB_INLINE float RowMax(const float* x, int64_t n) {
-  Lanes best;
+  float best[kLanes];
   for (int l = 0; l < kLanes; ++l) best[l] = x[0];
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    Lanes v;
-    std::memcpy(&v, x + i, sizeof(v));
-    best = v > best ? v : best;
+    for (int l = 0; l < kLanes; ++l) best[l] = x[i + l] > best[l] ? x[i + l] : best[l];
   }
   float m = best[0];
   for (int l = 1; l < kLanes; ++l) m = best[l] > m ? best[l] : m;
