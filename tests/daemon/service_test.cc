@@ -2,6 +2,8 @@
 #include "daemon/service.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -332,6 +334,26 @@ TEST_F(ServiceTest, ADirectoryOrMissingFileInASpecIsTheClientsError) {
   EXPECT_EQ(engine_.submits(), 0);
 }
 
+// The standard health check, in its raw form: an empty request, and {status: SERVING}.
+bool IsServing(const std::shared_ptr<grpc::Channel>& channel) {
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  grpc::CompletionQueue queue;
+  grpc::ByteBuffer request, response;
+  grpc::Status status;
+  grpc::Slice empty;
+  request = grpc::ByteBuffer(&empty, 1);
+  const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);
+  call->StartCall();
+  call->Finish(&response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  queue.Next(&tag, &ok);
+  grpc::Slice slice;
+  return status.ok() && response.DumpToSingleSlice(&slice).ok() && slice.size() == 2 &&
+         slice.begin()[0] == 8 && slice.begin()[1] == 1;
+}
+
 TEST(ServiceSocket, ClientsReachItOverASocketAndOverTcp) {
   TempDir dir;
   FakeEngine engine;
@@ -347,6 +369,7 @@ TEST(ServiceSocket, ClientsReachItOverASocketAndOverTcp) {
     ASSERT_TRUE(client.ok());
     EXPECT_EQ((*client)->Device()->kind(), "fake") << address;
   }
+  EXPECT_TRUE(IsServing(grpc::CreateChannel(port, grpc::InsecureChannelCredentials())));
   EXPECT_EQ(Server::Start(&service, {"", port}).status().code(), absl::StatusCode::kUnavailable);
   (*server)->Shutdown(absl::ZeroDuration());
   const auto client = client::Client::Connect(path);
