@@ -49,7 +49,7 @@ class DaemonTest : public testing::Test {
   }
   Outcome Ebb(std::vector<std::string> args) const {
     args.insert(args.begin(), kEbb);
-    return Run(std::move(args), {"EBB_SERVER=" + socket()});
+    return RunProgram(std::move(args), {"EBB_SERVER=" + socket()});
   }
   Json EbbJson(std::vector<std::string> args) const {
     args.push_back("--json");
@@ -254,14 +254,14 @@ TEST_F(DaemonTest, MistakesHaveTheirExitCodes) {
 }
 
 TEST_F(DaemonTest, ASecondDaemonIsToldThatTheSocketIsTaken) {
-  const Outcome second = Run(DaemonArgs());
+  const Outcome second = RunProgram(DaemonArgs());
   EXPECT_EQ(second.code, 3);
   EXPECT_THAT(second.error, HasSubstr(absl::StrCat("another ebbd (process ", daemon_->pid(), ")")));
   std::vector<std::string> elsewhere = DaemonArgs();
   elsewhere[2] = dir_.path() + "/other.sock";
-  EXPECT_EQ(Run(elsewhere).code, 3) << "the state directory is taken too";
+  EXPECT_EQ(RunProgram(elsewhere).code, 3) << "the state directory is taken too";
   EXPECT_EQ(Ebb({"ps"}).code, 0);
-  EXPECT_EQ(Run({kEbbd, "--memroy", "1"}).code, 2);
+  EXPECT_EQ(RunProgram({kEbbd, "--memroy", "1"}).code, 2);
 }
 
 TEST_F(DaemonTest, AfterAKillTheSocketIsReplacedAndFilesAreKept) {
@@ -300,7 +300,7 @@ TEST_F(DaemonTest, ClientsReachItOverLoopbackTcp) {
   ASSERT_NE(at, std::string::npos);
   const std::string address = log.substr(at, log.find_first_of(" \n", at) - at);
   EXPECT_EQ(Ebb({"device", "--server", address}).code, 0) << address;
-  EXPECT_EQ(Run({kEbbd, "--listen", "0.0.0.0:0"}).code, 2);
+  EXPECT_EQ(RunProgram({kEbbd, "--listen", "0.0.0.0:0"}).code, 2);
 }
 
 TEST_F(DaemonTest, ASignalStopsItWhileJobsRun) {

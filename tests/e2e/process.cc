@@ -99,7 +99,7 @@ std::string Process::error() const {
   return error_.text;
 }
 
-Outcome Run(std::vector<std::string> argv, std::vector<std::string> environment) {
+Outcome RunProgram(std::vector<std::string> argv, std::vector<std::string> environment) {
   Process process(std::move(argv), std::move(environment));
   const int code = process.Wait();
   return {code, process.output(), process.error()};

@@ -50,6 +50,6 @@ struct Outcome {
   std::string output;
   std::string error;
 };
-Outcome Run(std::vector<std::string> argv, std::vector<std::string> environment = {});
+Outcome RunProgram(std::vector<std::string> argv, std::vector<std::string> environment = {});
 
 }  // namespace ebb::e2e
