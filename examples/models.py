@@ -2,6 +2,7 @@
 job needs no preprocessing. `width` shrinks them for the numerical fixtures of tests/golden."""
 import inspect
 
+import onnx
 import torch
 from torch import nn
 
@@ -79,6 +80,7 @@ MODELS = {"mlp": (mlp, (64,)), "cnn": (cnn, (1, 8, 8)), "resnet": (resnet, (1, 8
 def export(model, row_shape, path):
     """Writes an ONNX file to train from: training mode, nothing folded, a dynamic batch axis."""
     model = model.train()
+    state = {name: value.clone() for name, value in model.state_dict().items()}
     options = {}
     if "dynamo" in inspect.signature(torch.onnx.export).parameters:  # PyTorch 2.5 and later
         options["dynamo"] = False
@@ -88,3 +90,9 @@ def export(model, row_shape, path):
         dynamic_axes={"x": {0: "N"}, "logits": {0: "N"}},
         training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False, opset_version=17,
         **options)
+    # The exporter ran the model once, which moved the running statistics: put the old ones back.
+    exported = onnx.load(path)
+    for initializer in exported.graph.initializer:
+        if "running_" in initializer.name:
+            initializer.raw_data = state[initializer.name].numpy().tobytes()
+    onnx.save(exported, path)

@@ -86,7 +86,7 @@ def make(case):
         if isinstance(module, torch.nn.BatchNorm2d):
             torch.nn.init.uniform_(module.weight, 0.5, 1.5)
             torch.nn.init.uniform_(module.bias, -0.5, 0.5)
-    # The export runs the model, which moves the running statistics: give it a copy.
+    # The export runs the model, which moves its running statistics: give it a copy.
     golden_models.models.export(copy.deepcopy(initial), row_shape, str(FIXTURES / f"{case}.onnx"))
     x, label = batches(case, row_shape, size)
     arrays = {"x": x, "label": label}
