@@ -60,10 +60,11 @@ class DenseLayer(nn.Module):
     def __init__(self, inputs, growth):
         super().__init__()
         self.norm = nn.BatchNorm2d(inputs)
+        self.relu = nn.ReLU()
         self.conv = nn.Conv2d(inputs, growth, 3, padding=1, bias=False)
 
     def forward(self, x):
-        return torch.cat([x, self.conv(torch.relu(self.norm(x)))], 1)
+        return torch.cat([x, self.conv(self.relu(self.norm(x)))], 1)
 
 
 def densenet():
