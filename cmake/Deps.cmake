@@ -18,6 +18,8 @@ target_link_libraries(ebb_zip INTERFACE ${EBB_ZIP_LIBRARY})
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(Protobuf REQUIRED)
 find_package(nlohmann_json REQUIRED)
+# Only the schema of libonnx-dev is used; its C++ library is not linked.
+find_file(EBB_ONNX_PROTO NAMES onnx/onnx-ml.proto onnx/onnx.proto REQUIRED)
 if(EBB_DAEMON)
   find_package(yaml-cpp REQUIRED)
   find_package(PkgConfig REQUIRED)

@@ -15,12 +15,16 @@ namespace ebb::model {
 enum class BatchNormMode { kTrain, kFrozen, kAsExported };
 
 struct ImportOptions {
-  int64_t batch_size = 1;  // bound to dynamic axis 0 (a dim_param) of every graph input
+  // Bound to dynamic axis 0 (a dim_param) of every graph input; 0: every shape must be fixed in the
+  // file, and is taken as it is.
+  int64_t batch_size = 1;
   BatchNormMode batch_norm = BatchNormMode::kTrain;
   double dropout = -1;          // >= 0: the ratio of every Dropout node; -1: as exported
   bool untie_uniform = false;   // split an all-equal 1-D initializer that several nodes share
   // Directory in which external data files may lie; "" = external data are refused.
   std::string external_data_dir;
+  // The most that nodes evaluated while importing may make (weights made by ConstantOfShape, masks).
+  int64_t max_constant_bytes = int64_t{2} << 30;
 };
 
 struct ImportedModel {
@@ -34,7 +38,9 @@ struct ImportedModel {
 // not supported: names the node, op and opset and says what to do.
 absl::StatusOr<ImportedModel> ImportOnnx(absl::string_view bytes, const ImportOptions& options);
 
-// The user's own ONNX file with its initializers replaced by `weights` (names as imported).
+// The user's own ONNX file with its initializers replaced by `weights` (names as imported). Constants
+// that importing made trainable, and initializers that it split, become initializers of their own.
+// InvalidArgument names a weight that the file does not have, or has with another type.
 absl::StatusOr<std::string> ExportOnnx(absl::string_view original, const graph::TensorMap& weights);
 
 }  // namespace ebb::model

@@ -1,0 +1,50 @@
+// Looking up the importer's rows, and advice about ops that have none.
+#include "model/onnx_ops.h"
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
+
+namespace ebb::model {
+
+const OnnxOp* FindOnnxOp(absl::string_view name) {
+  static const auto* const table = [] {
+    auto* rows = new absl::flat_hash_map<absl::string_view, const OnnxOp*>();
+    for (absl::Span<const OnnxOp> family : {ElementwiseOps(), MatmulOps(), NnOps(), NormOps(),
+                                            MovementOps(), ReduceOps(), LossOps()}) {
+      for (const OnnxOp& row : family) rows->emplace(row.name, &row);
+    }
+    return rows;
+  }();
+  const auto it = table->find(name);
+  return it == table->end() ? nullptr : it->second;
+}
+
+std::string AdviceFor(absl::string_view op) {
+  if (op == "Loop" || op == "If" || op == "Scan") {
+    return "Control flow has no fixed schedule: replace loops and data-dependent branches by fixed "
+           "sizes (torch.export or torch.jit.trace unroll them; use nn.Embedding instead of "
+           "nn.EmbeddingBag)";
+  }
+  if (absl::StartsWith(op, "Sequence") || absl::StartsWith(op, "Optional") ||
+      absl::StrContains(op, "Sequence")) {
+    return "Sequences and optionals are not supported: export tensors only (torch.stack or "
+           "torch.cat instead of lists)";
+  }
+  if (op == "LSTM" || op == "GRU" || op == "RNN") {
+    return "Recurrent layers are not supported: unroll the cell, or use attention or convolution";
+  }
+  if (op == "ArgMax" || op == "ArgMin" || op == "TopK") {
+    return "Let the model end at its logits: losses and metrics are named in the job";
+  }
+  if (absl::StrContains(op, "Quantize") || absl::StrContains(op, "Integer") ||
+      absl::StartsWith(op, "QLinear")) {
+    return "Quantised models cannot be trained: export the float model";
+  }
+  if (op == "Attention") {
+    return "Export with opset_version=17, where attention is made of MatMul and Softmax";
+  }
+  return "Export that part with other ops (docs/model.md lists those that Ebb knows), or leave it "
+         "out of the model";
+}
+
+}  // namespace ebb::model

@@ -1,0 +1,131 @@
+// Batch, layer, RMS and local response normalisation, and softmax with its two meanings of axis.
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/onnx_ops.h"
+#include "model/onnx_shapes.h"
+
+namespace ebb::model {
+namespace {
+
+constexpr uint32_t kFirstThree = 7;
+
+// Before opset 14 a node with its five outputs is the mark of a training export.
+bool ExportedForTraining(const ConvertContext& c) {
+  if (c.opset() >= 14) return c.Int("training_mode", 0) != 0;
+  return c.num_outputs() > 1;
+}
+
+absl::Status BatchNormalization(ConvertContext& c) {
+  if (c.opset() < 9 && c.Int("spatial", 1) == 0) {
+    return c.Unimplemented("spatial=0 is not supported; export with opset_version=17");
+  }
+  const BatchNormMode mode = c.options().batch_norm;
+  const bool train = mode == BatchNormMode::kTrain ||
+                     (mode == BatchNormMode::kAsExported && ExportedForTraining(c));
+  for (size_t i = 1; i < c.num_outputs(); ++i) {
+    if (c.Wants(i)) {
+      return c.Unimplemented(
+          "the statistics it computes cannot be read by other nodes: Ebb keeps them as the "
+          "job's state. Remove them from the model's outputs");
+    }
+  }
+  EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
+  EBB_ASSIGN_OR_RETURN(const ValueId scale, c.Weight(1));
+  EBB_ASSIGN_OR_RETURN(const ValueId bias, c.Weight(2));
+  EBB_ASSIGN_OR_RETURN(const ValueId mean, c.Statistic(3));
+  EBB_ASSIGN_OR_RETURN(const ValueId var, c.Statistic(4));
+  const double epsilon = c.Float("epsilon", 1e-5);
+  if (!train) {
+    return c.Result("BatchNormInference", {x, scale, bias, mean, var}, {{"epsilon", epsilon}});
+  }
+  // ONNX's momentum is the share of the old value, the graph's (and PyTorch's) that of the new one.
+  EBB_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                       c.EmitAll("BatchNorm", {x, scale, bias, mean, var},
+                                 {{"epsilon", epsilon}, {"momentum", 1 - c.Float("momentum", 0.9)}}));
+  c.SetOutput(0, outputs[0]);
+  return absl::OkStatus();
+}
+
+// The axes that LayerNormalization and RMSNormalization average over: from `axis` to the last.
+absl::StatusOr<Ints> TrailingAxes(const ConvertContext& c) {
+  EBB_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(c, c.Int("axis", -1), c.rank(0)));
+  Ints axes(static_cast<size_t>(c.rank(0) - axis));
+  std::iota(axes.begin(), axes.end(), axis);
+  return axes;
+}
+
+absl::Status LayerNormalization(ConvertContext& c) {
+  EBB_ASSIGN_OR_RETURN(const Ints axes, TrailingAxes(c));
+  EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
+  EBB_ASSIGN_OR_RETURN(const ValueId scale, c.Weight(1));
+  const graph::Attrs keep{{"axes", axes}, {"keepdims", int64_t{1}}};
+  EBB_ASSIGN_OR_RETURN(const ValueId mean, c.Emit("ReduceMean", {x}, keep));
+  EBB_ASSIGN_OR_RETURN(const ValueId centred, c.Emit("Sub", {x, mean}));
+  EBB_ASSIGN_OR_RETURN(const ValueId square, c.Emit("Mul", {centred, centred}));
+  EBB_ASSIGN_OR_RETURN(const ValueId variance, c.Emit("ReduceMean", {square}, keep));
+  EBB_ASSIGN_OR_RETURN(const ValueId shifted,
+                       c.Emit("Scale", {variance}, {{"shift", c.Float("epsilon", 1e-5)}}));
+  EBB_ASSIGN_OR_RETURN(const ValueId deviation, c.Emit("Sqrt", {shifted}));
+  EBB_ASSIGN_OR_RETURN(const ValueId normal, c.Emit("Div", {centred, deviation}));
+  if (c.Wants(1)) c.SetOutput(1, mean);
+  if (c.Wants(2)) {
+    EBB_ASSIGN_OR_RETURN(const ValueId inverse, c.Emit("Reciprocal", {deviation}));
+    c.SetOutput(2, inverse);
+  }
+  if (!c.Has(2)) return c.Result("Mul", {normal, scale});
+  EBB_ASSIGN_OR_RETURN(const ValueId bias, c.Weight(2));
+  EBB_ASSIGN_OR_RETURN(const ValueId scaled, c.Emit("Mul", {normal, scale}));
+  return c.Result("Add", {scaled, bias});
+}
+
+absl::Status RmsNormalization(ConvertContext& c) {
+  EBB_ASSIGN_OR_RETURN(const Ints axes, TrailingAxes(c));
+  EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
+  EBB_ASSIGN_OR_RETURN(const ValueId scale, c.Weight(1));
+  EBB_ASSIGN_OR_RETURN(const ValueId square, c.Emit("Mul", {x, x}));
+  EBB_ASSIGN_OR_RETURN(
+      const ValueId mean,
+      c.Emit("ReduceMean", {square}, {{"axes", axes}, {"keepdims", int64_t{1}}}));
+  EBB_ASSIGN_OR_RETURN(const ValueId shifted,
+                       c.Emit("Scale", {mean}, {{"shift", c.Float("epsilon", 1e-5)}}));
+  EBB_ASSIGN_OR_RETURN(const ValueId deviation, c.Emit("Sqrt", {shifted}));
+  EBB_ASSIGN_OR_RETURN(const ValueId normal, c.Emit("Div", {x, deviation}));
+  return c.Result("Mul", {normal, scale});
+}
+
+absl::Status Lrn(ConvertContext& c) {
+  EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
+  return c.Result("Lrn", {x}, {{"size", c.Int("size", 1)},
+                               {"alpha", c.Float("alpha", 0.0001)},
+                               {"beta", c.Float("beta", 0.75)},
+                               {"bias", c.Float("bias", 1.0)}});
+}
+
+// Before opset 13 the input is flattened to two dimensions at `axis`, and each row is one softmax.
+absl::Status Softmax(ConvertContext& c) {
+  EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
+  const bool flat = c.opset() < 13;
+  EBB_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(c, c.Int("axis", flat ? 1 : -1), c.rank(0)));
+  if (!flat || axis == c.rank(0) - 1) return c.Result(c.op(), {x}, {{"axis", axis}});
+  const Shape& shape = c.shape(0);
+  const Ints rows{graph::NumElements(Shape(shape.begin(), shape.begin() + axis)),
+                  graph::NumElements(Shape(shape.begin() + axis, shape.end()))};
+  EBB_ASSIGN_OR_RETURN(const ValueId matrix, c.Emit("Reshape", {x}, {{"shape", rows}}));
+  EBB_ASSIGN_OR_RETURN(const ValueId soft, c.Emit(c.op(), {matrix}, {{"axis", int64_t{1}}}));
+  return c.Result("Reshape", {soft}, {{"shape", Ints(shape.begin(), shape.end())}});
+}
+
+constexpr OnnxOp kRows[] = {{"BatchNormalization", 5, 5, kFirstThree, BatchNormalization},
+                            {"LayerNormalization", 2, 3, kFirstThree, LayerNormalization},
+                            {"RMSNormalization", 2, 2, kAllInputs, RmsNormalization},
+                            {"LRN", 1, 1, kAllInputs, Lrn},
+                            {"Softmax", 1, 1, kAllInputs, Softmax},
+                            {"LogSoftmax", 1, 1, kAllInputs, Softmax}};
+
+}  // namespace
+
+absl::Span<const OnnxOp> NormOps() { return kRows; }
+
+}  // namespace ebb::model
