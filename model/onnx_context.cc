@@ -11,7 +11,7 @@ using graph::Graph;
 using graph::Role;
 
 absl::StatusOr<ValueId> ImportState::Materialize(const std::string& name) {
-  Known& known = values.at(name);
+  ebb::model::Known& known = values.at(name);
   if (known.id.valid()) return known.id;
   if (known.host != nullptr) {
     known.id = result.graph.AddConstant(name, *known.host);
@@ -34,7 +34,7 @@ absl::StatusOr<ValueId> ConvertContext::OptionalIn(size_t i) {
 
 absl::StatusOr<ConvertContext::Operand> ConvertContext::InMaybeTransposed(size_t i) {
   if (Has(i)) {
-    const Known& known = state_->values.at(names_[i]);
+    const ebb::model::Known& known = state_->values.at(names_[i]);
     const size_t rank = known.perm.size();
     bool swap = !known.id.valid() && known.source.valid() && rank >= 2;
     for (size_t axis = 0; swap && axis < rank; ++axis) {
@@ -49,7 +49,7 @@ absl::StatusOr<ConvertContext::Operand> ConvertContext::InMaybeTransposed(size_t
 
 absl::StatusOr<ValueId> ConvertContext::Promote(size_t i, Role role) {
   if (!Has(i)) return Invalid(absl::StrCat("input ", i, " is missing"));
-  Known& known = state_->values.at(names_[i]);
+  ebb::model::Known& known = state_->values.at(names_[i]);
   if (known.host == nullptr || known.id.valid() || !graph::IsFloat(known.type.dtype)) {
     return In(i);
   }
@@ -111,7 +111,7 @@ bool ConvertContext::Wants(size_t output) const {
 
 void ConvertContext::SetOutput(size_t output, ValueId id) {
   if (output >= num_outputs()) return;
-  Known known;
+  ebb::model::Known known;
   known.type = TypeOf(id);
   known.id = id;
   state_->values[proto().output(static_cast<int>(output))] = std::move(known);
@@ -119,19 +119,19 @@ void ConvertContext::SetOutput(size_t output, ValueId id) {
 
 void ConvertContext::SetHost(size_t output, HostTensor tensor) {
   if (output >= num_outputs()) return;
-  Known known;
+  ebb::model::Known known;
   known.type = tensor.type;
   known.host = std::make_shared<const HostTensor>(std::move(tensor));
   state_->values[proto().output(static_cast<int>(output))] = std::move(known);
 }
 
 void ConvertContext::Alias(size_t input) {
-  Known known = state_->values.at(names_[input]);
+  ebb::model::Known known = state_->values.at(names_[input]);
   state_->values[proto().output(0)] = std::move(known);
 }
 
 void ConvertContext::DeferTranspose(ValueId source, std::vector<int64_t> perm) {
-  Known known;
+  ebb::model::Known known;
   known.type.dtype = TypeOf(source).dtype;
   for (int64_t axis : perm) {
     known.type.shape.push_back(TypeOf(source).shape[static_cast<size_t>(axis)]);

@@ -95,6 +95,12 @@ struct ExplainReport {
   std::string numerics_key;
 };
 
+struct JobResult {
+  graph::TensorMap weights;  // parameters and buffers, under the model's names
+  graph::TensorMap slots;    // optimizer state
+  std::shared_ptr<const std::string> onnx;  // the file the model came from; null for a graph
+};
+
 struct DeviceReport {
   DeviceSpec spec;
   Bytes pool;
@@ -130,9 +136,9 @@ class Engine {
   // Forgets a final job and frees its result.
   virtual absl::Status Forget(JobId job) = 0;
 
-  // Parameters and buffers (optimizer slots too, if asked) of a job that has succeeded, or was
-  // cancelled or failed after at least one step. FailedPrecondition while it runs.
-  virtual absl::StatusOr<std::shared_ptr<const graph::TensorMap>> Result(JobId job) const = 0;
+  // Parameters, buffers and optimizer slots of a job that has succeeded, at its last step boundary.
+  // FailedPrecondition otherwise: a cancelled or failed job stops within a step.
+  virtual absl::StatusOr<std::shared_ptr<const JobResult>> Result(JobId job) const = 0;
 
   virtual MemoryReport Memory() const = 0;
   virtual OverlapReport Overlap() const = 0;

@@ -1,0 +1,89 @@
+#include "runtime/active_job.h"
+
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "base/check.h"
+
+namespace ebb::runtime {
+
+void MetricSums::Add(const StepProgram& step, const std::vector<char>& values, Bytes stride) {
+  for (size_t m = 0; m < step.metrics.size(); ++m) {
+    const graph::Value& value = step.graph.value(step.metrics[m]);
+    double number = 0;
+    const char* at = values.data() + stride.count() * static_cast<int64_t>(m);
+    if (value.type.dtype == graph::DType::kF64) {
+      std::memcpy(&number, at, sizeof(number));
+    } else {
+      float single = 0;
+      std::memcpy(&single, at, sizeof(single));
+      number = single;
+    }
+    absl::string_view name = value.name;
+    absl::ConsumePrefix(&name, "metric/");
+    if (absl::ConsumeSuffix(&name, ".sum")) {
+      sums_[std::string(name)].sum += number;
+    } else if (absl::ConsumeSuffix(&name, ".count")) {
+      sums_[std::string(name)].count += number;
+    } else {  // already a mean: every step counts once
+      sums_[std::string(name)].sum += number;
+      sums_[std::string(name)].count += 1;
+    }
+  }
+}
+
+std::map<std::string, double> MetricSums::Take() {
+  std::map<std::string, double> means;
+  for (const auto& [name, sum] : sums_) means[name] = sum.count > 0 ? sum.sum / sum.count : 0;
+  sums_.clear();
+  return means;
+}
+
+char* ActiveJob::Resident(absl::string_view name, int program) const {
+  const ResidentLayout& layout = prepared->resident;
+  auto it = layout.own[program].find(name);
+  if (it == layout.own[program].end()) {
+    it = layout.shared.find(name);
+    EBB_CHECK(it != layout.shared.end());
+  }
+  return region->base() + it->second.count();
+}
+
+const device::Bindings& ActiveJob::Bind(int program, memory::End end, char* base, Bytes size) {
+  BoundTo& bound_to = bound[program][static_cast<int>(end)];
+  if (bound_to.bindings != nullptr && bound_to.base == base && bound_to.size == size) {
+    return *bound_to.bindings;
+  }
+  const StepProgram& step = *prepared->programs[program];
+  const auto at = [&](Bytes offset, Bytes bytes) {
+    return end == memory::End::kBottom ? base + offset.count()
+                                       : base + (size - offset - bytes).count();
+  };
+  auto bindings = std::make_unique<device::Bindings>();
+  bindings->values.assign(step.graph.values.size(), nullptr);
+  for (const graph::Value& value : step.graph.values) {
+    void*& address = bindings->values[value.id.index()];
+    if (const auto place = step.PlaceOf(value.id)) {
+      address = at(place->offset, place->bytes);
+    } else if (graph::IsResident(value.role)) {
+      address = Resident(value.name, program);
+    } else if (const ValueId alias = step.liveness.alias_of[value.id.index()]; alias.valid()) {
+      const graph::Value& target = step.graph.value(alias);
+      address = Resident(target.name, program);
+    }
+  }
+  bindings->workspaces.assign(step.graph.nodes.size(), nullptr);
+  for (size_t n = 0; n < step.graph.nodes.size(); ++n) {
+    const int range = step.workspace_range[n];
+    if (range >= 0) bindings->workspaces[n] = at(step.plan.offset[range], step.range_bytes[range]);
+  }
+  bound_to = {base, size, std::move(bindings)};
+  return *bound_to.bindings;
+}
+
+Bytes LeastMemory(const ActiveJob& job, Bytes granule) {
+  return AlignUp(job.RegionBytes(), granule) + AlignUp(job.prepared->Peak(), granule);
+}
+
+}  // namespace ebb::runtime

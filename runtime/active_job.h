@@ -1,0 +1,108 @@
+// A job as the engine's thread sees it: its memory, its staged batches, its steps in flight. Not
+// thread-safe: the engine's thread only, but for the staging slots while the loader fills them.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "device/device.h"
+#include "memory/lane.h"
+#include "memory/pool.h"
+#include "runtime/board.h"
+#include "runtime/prepare.h"
+#include "runtime/stager.h"
+#include "runtime/steps.h"
+
+namespace ebb::runtime {
+
+// Batches staged ahead of the step that reads them.
+inline constexpr int kSlots = 3;
+
+// A step from the moment its batch is being staged until its last launch is complete.
+struct StepRun {
+  StepItem item;
+  int slot = -1;
+  bool staged = false;
+  int64_t valid = 0;
+  std::vector<char> metrics;  // host copy of the program's metrics, written by the device
+};
+
+// Sums of a metric over an epoch or an evaluation.
+class MetricSums {
+ public:
+  // `names` and `values` of one step: "metric/loss" or pairs "metric/x.sum", "metric/x.count".
+  void Add(const StepProgram& step, const std::vector<char>& values, Bytes stride);
+  // Mean by name ("loss", "accuracy"); empties the sums.
+  std::map<std::string, double> Take();
+  bool empty() const { return sums_.empty(); }
+
+ private:
+  struct Sum {
+    double sum = 0;
+    double count = 0;
+  };
+  std::map<std::string, Sum> sums_;
+};
+
+struct ActiveJob {
+  JobId id;
+  std::unique_ptr<PreparedJob> prepared;
+  StepSequence sequence;
+  ScheduleSpec schedule;  // live: an update may change it
+  double weight = 1;
+  int priority = 0;
+
+  std::unique_ptr<memory::Region> region;  // resident state, then the slots; null until admitted
+  LaneId lane;
+  std::array<std::shared_ptr<EpochCache>, 2> caches = {std::make_shared<EpochCache>(),
+                                                       std::make_shared<EpochCache>()};
+  // Address tables by (program, end), for the lane they were made for.
+  struct BoundTo {
+    char* base = nullptr;
+    Bytes size;
+    std::unique_ptr<device::Bindings> bindings;
+  };
+  std::array<std::array<BoundTo, 2>, 2> bound;
+
+  std::deque<std::unique_ptr<StepRun>> staged;   // in order; being filled or full
+  std::unique_ptr<StepRun> enqueuing;            // its launches are being enqueued
+  std::deque<std::unique_ptr<StepRun>> running;  // all enqueued, not complete
+  std::array<bool, kSlots> slot_busy = {};
+  int fills_pending = 0;   // slots that the loader is writing
+  int outstanding = 0;     // launches and copies not complete
+  bool uploaded = false;
+  bool ready = false;      // Ready() was called and the step has not started
+  bool paused = false;
+  bool draining = false;   // its sequence is over, or it has been ended: starts no step
+  bool snapshotting = false;
+
+  MetricSums epoch_sums, eval_sums;
+  absl::Time started = absl::InfinitePast();
+  double busy = 0;         // decayed microseconds of execution, for `share`
+  double rate = 0;         // decayed steps per second
+  Micros last_step_end;
+
+  explicit ActiveJob(std::unique_ptr<PreparedJob> p)
+      : prepared(std::move(p)), sequence(prepared->steps), schedule(prepared->spec.schedule) {}
+
+  Bytes ResidentBytes() const { return prepared->resident.bytes; }
+  Bytes StagingBytes() const { return prepared->slot_bytes * kSlots; }
+  Bytes RegionBytes() const { return ResidentBytes() + StagingBytes(); }
+  char* SlotAddress(int slot) const {
+    return region->base() + (ResidentBytes() + prepared->slot_bytes * slot).count();
+  }
+  char* Resident(absl::string_view name, int program) const;
+  // The address table for a step of `program` on `end` of the lane [base, base+size).
+  const device::Bindings& Bind(int program, memory::End end, char* base, Bytes size);
+};
+
+// What it costs to take the job in: its own region and the least lane that holds its step.
+Bytes LeastMemory(const ActiveJob& job, Bytes granule);
+
+}  // namespace ebb::runtime

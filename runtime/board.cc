@@ -1,0 +1,92 @@
+#include "runtime/board.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
+
+namespace ebb::runtime {
+
+absl::StatusOr<const Board::Record*> Board::Find(JobId job) const {
+  const auto it = records_.find(job);
+  if (it == records_.end()) {
+    return absl::NotFoundError(absl::StrCat("there is no job j-", job.value()));
+  }
+  return &it->second;
+}
+
+void Board::Add(JobInfo info) {
+  MutexLock lock(&mu_);
+  const JobId id = info.id;
+  records_[id].info = std::move(info);
+}
+
+void Board::Remove(JobId job) {
+  MutexLock lock(&mu_);
+  records_.erase(job);
+  changed_.SignalAll();
+}
+
+void Board::Change(JobId job, const std::function<void(Record&)>& change) {
+  MutexLock lock(&mu_);
+  const auto it = records_.find(job);
+  if (it == records_.end()) return;
+  change(it->second);
+  ++it->second.info.version;
+  changed_.SignalAll();
+}
+
+absl::StatusOr<JobInfo> Board::Get(JobId job) const {
+  MutexLock lock(&mu_);
+  EBB_ASSIGN_OR_RETURN(const Record* record, Find(job));
+  return record->info;
+}
+
+std::vector<JobInfo> Board::List() const {
+  MutexLock lock(&mu_);
+  std::vector<JobInfo> infos;
+  for (const auto& [id, record] : records_) infos.push_back(record.info);
+  return infos;
+}
+
+absl::StatusOr<std::vector<MetricPoint>> Board::Metrics(JobId job, size_t from) const {
+  MutexLock lock(&mu_);
+  EBB_ASSIGN_OR_RETURN(const Record* record, Find(job));
+  const auto& points = record->metrics;
+  if (from >= points.size()) return std::vector<MetricPoint>();
+  return std::vector<MetricPoint>(points.begin() + static_cast<int64_t>(from), points.end());
+}
+
+absl::StatusOr<std::shared_ptr<const JobResult>> Board::Result(JobId job) const {
+  MutexLock lock(&mu_);
+  EBB_ASSIGN_OR_RETURN(const Record* record, Find(job));
+  if (record->result == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job j-", job.value(), " is ", Name(record->info.state),
+                     "; only a job that has succeeded has a result"));
+  }
+  return record->result;
+}
+
+absl::StatusOr<JobInfo> Board::WaitForChange(JobId job, uint64_t seen, absl::Time deadline) const {
+  MutexLock lock(&mu_);
+  for (;;) {
+    EBB_ASSIGN_OR_RETURN(const Record* record, Find(job));
+    const absl::Duration left = deadline - absl::Now();
+    if (record->info.version != seen || left <= absl::ZeroDuration()) return record->info;
+    changed_.WaitWithTimeout(&mu_, left);
+  }
+}
+
+Bytes Board::ResultBytes() const {
+  MutexLock lock(&mu_);
+  int64_t bytes = 0;
+  for (const auto& [id, record] : records_) {
+    if (record.result == nullptr) continue;
+    for (const auto* map : {&record.result->weights, &record.result->slots}) {
+      for (const auto& [name, tensor] : *map) bytes += static_cast<int64_t>(tensor.data.size());
+    }
+  }
+  return Bytes(bytes);
+}
+
+}  // namespace ebb::runtime

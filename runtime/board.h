@@ -1,0 +1,46 @@
+// What can be seen of the jobs from outside of the engine's thread: infos, metric points, results.
+// Thread-safe; the engine's thread writes, everybody reads.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/mutex.h"
+#include "runtime/engine.h"
+#include "runtime/job.h"
+
+namespace ebb::runtime {
+
+class Board {
+ public:
+  struct Record {
+    JobInfo info;
+    std::vector<MetricPoint> metrics;
+    std::shared_ptr<const JobResult> result;
+  };
+
+  void Add(JobInfo info);
+  void Remove(JobId job);
+  // Changes a record under the lock and tells those who wait. No-op for an unknown job.
+  void Change(JobId job, const std::function<void(Record&)>& change);
+
+  absl::StatusOr<JobInfo> Get(JobId job) const;
+  std::vector<JobInfo> List() const;
+  absl::StatusOr<std::vector<MetricPoint>> Metrics(JobId job, size_t from) const;
+  absl::StatusOr<std::shared_ptr<const JobResult>> Result(JobId job) const;
+  absl::StatusOr<JobInfo> WaitForChange(JobId job, uint64_t seen, absl::Time deadline) const;
+  Bytes ResultBytes() const;
+
+ private:
+  absl::StatusOr<const Record*> Find(JobId job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  mutable Mutex mu_;
+  mutable CondVar changed_;
+  std::map<JobId, Record> records_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace ebb::runtime

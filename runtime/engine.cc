@@ -1,0 +1,180 @@
+#include "runtime/engine.h"
+
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "runtime/board.h"
+#include "runtime/engine_loop.h"
+#include "runtime/prepare.h"
+
+namespace ebb::runtime {
+namespace {
+
+absl::Status Stopped() { return absl::UnavailableError("the engine is shutting down"); }
+
+class EngineImpl final : public Engine {
+ public:
+  EngineImpl(std::unique_ptr<device::Device> device, const EngineOptions& options)
+      : device_(std::move(device)), options_(options), loop_(device_.get(), options, &board_) {}
+
+  ~EngineImpl() override {
+    if (!thread_.joinable()) return;
+    loop_.Stop();
+    thread_.join();
+  }
+
+  absl::Status Start() {
+    EBB_RETURN_IF_ERROR(loop_.Init());
+    thread_ = std::thread([this] { loop_.Run(); });
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<JobId> Submit(JobSpec spec) override {
+    const PrepareOptions prepare{.quantum = options_.quantum};
+    EBB_ASSIGN_OR_RETURN(std::unique_ptr<PreparedJob> prepared,
+                         Prepare(std::move(spec), *device_, prepare));
+    EBB_RETURN_IF_ERROR(CheckFits(*prepared));
+    JobId id;
+    if (!loop_.Call([&] { id = loop_.Submit(std::move(prepared)); })) return Stopped();
+    return id;
+  }
+
+  absl::StatusOr<JobInfo> Get(JobId job) const override { return board_.Get(job); }
+  std::vector<JobInfo> List() const override { return board_.List(); }
+  absl::StatusOr<std::vector<MetricPoint>> Metrics(JobId job, size_t from) const override {
+    return board_.Metrics(job, from);
+  }
+  absl::StatusOr<JobInfo> WaitForChange(JobId job, uint64_t seen,
+                                        absl::Time deadline) const override {
+    return board_.WaitForChange(job, seen, deadline);
+  }
+  absl::StatusOr<std::shared_ptr<const JobResult>> Result(JobId job) const override {
+    return board_.Result(job);
+  }
+
+  absl::Status Update(JobId job, const JobUpdate& update) override {
+    return OnLoop([&] { return loop_.Update(job, update); });
+  }
+  absl::Status Cancel(JobId job) override {
+    return OnLoop([&] { return loop_.Cancel(job); });
+  }
+  absl::Status Pause(JobId job) override {
+    return OnLoop([&] { return loop_.Pause(job); });
+  }
+  absl::Status Resume(JobId job) override {
+    return OnLoop([&] { return loop_.Resume(job); });
+  }
+  absl::Status Forget(JobId job) override {
+    EBB_ASSIGN_OR_RETURN(const JobInfo info, board_.Get(job));
+    if (!IsFinal(info.state)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("job j-", job.value(), " is ", Name(info.state), "; cancel it first"));
+    }
+    board_.Remove(job);
+    return absl::OkStatus();
+  }
+
+  MemoryReport Memory() const override {
+    MemoryReport report;
+    loop_.Call([&] { report = loop_.Memory(); });
+    return report;
+  }
+  OverlapReport Overlap() const override {
+    OverlapReport report;
+    loop_.Call([&] { report = loop_.Overlap(); });
+    return report;
+  }
+  absl::StatusOr<ExplainReport> Explain(JobId job) const override {
+    absl::StatusOr<ExplainReport> report = Stopped();
+    loop_.Call([&] { report = loop_.Explain(job); });
+    return report;
+  }
+  DeviceReport Describe() const override {
+    DeviceReport report;
+    loop_.Call([&] { report = loop_.Describe(); });
+    return report;
+  }
+
+ private:
+  template <class F>
+  absl::Status OnLoop(F&& f) {
+    absl::Status status = Stopped();
+    loop_.Call([&] { status = f(); });
+    return status;
+  }
+
+  Bytes Needs(const PreparedJob& job) const {
+    const Bytes granule = device_->granules().granule();
+    return AlignUp(job.resident.bytes + job.slot_bytes * kSlots, granule) +
+           AlignUp(job.Peak(), granule);
+  }
+
+  // What could never run is refused, with the largest batch that could.
+  absl::Status CheckFits(const PreparedJob& job) const {
+    const Bytes needs = Needs(job);
+    const Bytes granule = device_->granules().granule();
+    const Bytes pool = granule * (options_.memory.count() / granule.count());
+    const Bytes cap = job.spec.memory_max;
+    const bool fits_pool = needs <= pool;
+    if (fits_pool && (cap == Bytes(0) || needs <= cap)) return absl::OkStatus();
+    const Bytes limit = fits_pool ? cap : pool;
+    const int64_t batch = LargestBatch(job.spec, limit);
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the job needs ", needs.count(), " bytes (", FormatBytes(job.resident.bytes),
+        " resident, ", FormatBytes(job.slot_bytes * kSlots), " staging, ", FormatBytes(job.Peak()),
+        " for a step of batch_size ", job.spec.batch_size, "), but ",
+        fits_pool ? "resources.memory_max allows " : "the pool has ", limit.count(), " bytes; ",
+        batch > 0 ? absl::StrCat("the largest batch_size that fits is ", batch)
+                  : "it does not fit at any batch_size"));
+  }
+
+  // 0 when none fits. Planning is cheap enough to be searched by bisection.
+  int64_t LargestBatch(const JobSpec& spec, Bytes limit) const {
+    if (spec.model.onnx == nullptr) return 0;
+    int64_t fits = 0, too_large = spec.batch_size;
+    while (too_large - fits > 1) {
+      const int64_t middle = fits + (too_large - fits) / 2;
+      JobSpec smaller = spec;
+      smaller.batch_size = middle;
+      const auto prepared = Prepare(std::move(smaller), *device_, {.quantum = options_.quantum});
+      if (prepared.ok() && Needs(**prepared) <= limit) {
+        fits = middle;
+      } else {
+        too_large = middle;
+      }
+    }
+    return fits;
+  }
+
+  std::unique_ptr<device::Device> device_;
+  EngineOptions options_;
+  Board board_;
+  mutable EngineLoop loop_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<device::Device> device,
+                                                       const EngineOptions& options) {
+  EngineOptions checked = options;
+  const Bytes granule = device->granules().granule();
+  if (checked.memory < granule) {
+    return absl::InvalidArgumentError(absl::StrCat("memory: ", FormatBytes(checked.memory),
+                                                   " is less than one granule of ",
+                                                   FormatBytes(granule)));
+  }
+  if (checked.max_in_flight < 1 || checked.max_in_flight > 64) {
+    return absl::InvalidArgumentError("max_in_flight must be within [1, 64]");
+  }
+  if (checked.max_lanes < 0 || checked.max_lanes > 64) {
+    return absl::InvalidArgumentError("max_lanes must be within [0, 64]; 0 lets the device decide");
+  }
+  if (checked.quantum == Bytes(0)) checked.quantum = partitioner::QuantumFor(checked.memory);
+  auto engine = std::make_unique<EngineImpl>(std::move(device), checked);
+  EBB_RETURN_IF_ERROR(engine->Start());
+  return engine;
+}
+
+}  // namespace ebb::runtime

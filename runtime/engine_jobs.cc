@@ -1,0 +1,347 @@
+// A job's life on the engine's thread: staged, stepped, measured, snapshotted, ended, retired.
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "runtime/engine_loop.h"
+
+namespace ebb::runtime {
+
+ActiveJob* EngineLoop::Find(JobId job) {
+  const auto it = jobs_.find(job);
+  return it == jobs_.end() ? nullptr : it->second.get();
+}
+
+const ActiveJob* EngineLoop::Find(JobId job) const {
+  const auto it = jobs_.find(job);
+  return it == jobs_.end() ? nullptr : it->second.get();
+}
+
+void EngineLoop::Publish(const ActiveJob& job, const std::function<void(Board::Record&)>& change) {
+  board_->Change(job.id, change);
+}
+
+JobId EngineLoop::Submit(std::unique_ptr<PreparedJob> prepared) {
+  auto job = std::make_unique<ActiveJob>(std::move(prepared));
+  const JobId id(next_job_++);
+  job->id = id;
+  const JobSpec& spec = job->prepared->spec;
+  job->weight = spec.weight;
+  job->priority = spec.priority;
+
+  JobInfo info;
+  info.id = id;
+  info.name = spec.name;
+  info.state = JobState::kQueued;
+  info.warnings = job->prepared->warnings;
+  info.total_steps = job->prepared->steps.total_steps;
+  info.total_epochs = static_cast<double>(info.total_steps) /
+                      static_cast<double>(job->prepared->steps.batches_per_epoch);
+  info.resident = job->ResidentBytes();
+  info.staging = job->StagingBytes();
+  info.step_peak = job->prepared->Peak();
+  info.priority = spec.priority;
+  info.weight = spec.weight;
+  info.labels = spec.labels;
+  info.submitted = absl::Now();
+  info.started = absl::InfinitePast();
+  info.finished = absl::InfinitePast();
+  board_->Add(std::move(info));
+
+  jobs_.emplace(id, std::move(job));
+  waiting_.push_back(id);
+  recut_wanted_ = true;
+  return id;
+}
+
+// The job's region has just been made: its initial values go in before its first step.
+void EngineLoop::Upload(ActiveJob& job) {
+  auto image = std::make_shared<std::vector<char>>(InitialImage(*job.prepared));
+  job.prepared->weights.clear();  // the image has them
+  device_->Copy(aux_stream_, job.region->base(), image->data(),
+                Bytes(static_cast<int64_t>(image->size())));
+  ++job.outstanding;
+  aux_ops_.push_back({device_->Record(aux_stream_), [this, id = job.id, image](const absl::Status& status) {
+                        ActiveJob* job = Find(id);
+                        if (job == nullptr) {
+                          for (const auto& ended : ended_) {
+                            if (ended->id == id) --ended->outstanding;
+                          }
+                          return;
+                        }
+                        --job->outstanding;
+                        if (!status.ok()) {
+                          EndJob(id, JobState::kFailed, EndReason::kDevice,
+                              std::string(status.message()));
+                          return;
+                        }
+                        job->uploaded = true;
+                        Pump(*job);
+                      }});
+}
+
+void EngineLoop::StageNext(ActiveJob& job, int slot) {
+  std::optional<StepItem> item = job.sequence.Next();
+  EBB_CHECK(item.has_value());
+  auto run = std::make_unique<StepRun>();
+  run->item = *item;
+  run->slot = slot;
+  job.slot_busy[slot] = true;
+  ++job.fills_pending;
+
+  const int program = static_cast<int>(item->kind);
+  const auto& offsets = job.prepared->slot_offsets[program];
+  StageRequest request{.source = &job.prepared->sources[program],
+                       .cache = job.caches[program],
+                       .epoch = item->kind == StepKind::kTrain ? item->epoch : 0,
+                       .batch = item->batch};
+  char* base = job.SlotAddress(slot);
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) request.out.push_back(base + offsets[i].count());
+  request.valid = reinterpret_cast<int64_t*>(base + offsets.back().count());
+  request.done = [this, id = job.id, run = run.get()](int64_t valid) {
+    Post([this, id, run, valid] {
+      ActiveJob* job = Find(id);
+      if (job == nullptr) {
+        for (const auto& ended : ended_) {
+          if (ended->id == id) --ended->fills_pending;
+        }
+        return;
+      }
+      --job->fills_pending;
+      run->staged = true;
+      run->valid = valid;
+      Pump(*job);
+    });
+  };
+  job.staged.push_back(std::move(run));
+  stager_->Stage(std::move(request));
+}
+
+void EngineLoop::Pump(ActiveJob& job) {
+  if (!job.uploaded || job.draining) return;
+  for (int slot = 0; slot < kSlots; ++slot) {
+    if (job.slot_busy[slot]) continue;
+    // A copy decides whether there is a next step, so that the sequence stays a pure generator.
+    StepSequence ahead = job.sequence;
+    if (!ahead.Next()) break;
+    StageNext(job, slot);
+  }
+  if (job.paused || job.ready || job.enqueuing != nullptr) return;
+  if (!job.staged.empty()) {
+    StepRun& next = *job.staged.front();
+    if (!next.staged) return;
+    if (next.item.kind == StepKind::kTrain) {
+      next.item.lr = LearningRate(job.schedule, next.item.step, job.sequence.shape().total_steps);
+    }
+    job.ready = true;
+    scheduler_->Ready(job.id, static_cast<int>(next.item.kind));
+    return;
+  }
+  if (job.running.empty() && job.outstanding == 0 && !job.snapshotting) BeginSnapshot(job);
+}
+
+void EngineLoop::FinishStep(ActiveJob& job) {
+  EBB_CHECK(!job.running.empty());
+  const std::unique_ptr<StepRun> run = std::move(job.running.front());
+  job.running.pop_front();
+  const int program = static_cast<int>(run->item.kind);
+  const StepProgram& step = *job.prepared->programs[program];
+  const Bytes stride = job.prepared->resident.metric_stride;
+  const double batches = static_cast<double>(job.prepared->steps.batches_per_epoch);
+  const absl::Time now = absl::Now();
+
+  std::vector<MetricPoint> points;
+  const auto add = [&](absl::string_view prefix, const std::map<std::string, double>& values,
+                       int64_t steps_done) {
+    for (const auto& [name, value] : values) {
+      points.push_back({absl::StrCat(prefix, "/", name), steps_done,
+                        static_cast<double>(steps_done) / batches, value, now});
+    }
+  };
+  int64_t steps_done = run->item.step;
+  double loss = 0;
+  if (run->item.kind == StepKind::kTrain) {
+    ++steps_done;
+    job.rate += 1;
+    MetricSums sums;
+    sums.Add(step, run->metrics, stride);
+    const std::map<std::string, double> values = sums.Take();
+    if (const auto it = values.find("loss"); it != values.end()) loss = it->second;
+    add("train", values, steps_done);
+    job.epoch_sums.Add(step, run->metrics, stride);
+    if (run->item.last_of_epoch) add("epoch", job.epoch_sums.Take(), steps_done);
+  } else {
+    job.eval_sums.Add(step, run->metrics, stride);
+    if (run->item.last_of_eval) {
+      const std::map<std::string, double> values = job.eval_sums.Take();
+      if (const auto it = values.find("loss"); it != values.end()) loss = it->second;
+      add("val", values, steps_done);
+    }
+  }
+  Publish(job, [&](Board::Record& record) {
+    record.info.step = steps_done;
+    record.info.epoch = static_cast<double>(steps_done) / batches;
+    if (run->item.kind == StepKind::kTrain) record.info.learning_rate = run->item.lr;
+    for (MetricPoint& point : points) {
+      record.info.last[point.name] = point.value;
+      record.metrics.push_back(std::move(point));
+    }
+  });
+  if (!std::isfinite(loss)) {
+    EndJob(job.id, JobState::kFailed, EndReason::kNan,
+        absl::StrCat(run->item.kind == StepKind::kTrain ? "the training loss" : "the validation loss",
+                     " is not finite (", loss, ") at step ", steps_done,
+                     "; lower the learning rate or check the data"));
+  }
+}
+
+// The last step is complete: what it left is copied to the host, and the job is done.
+void EngineLoop::BeginSnapshot(ActiveJob& job) {
+  job.snapshotting = true;
+  auto image = std::make_shared<std::vector<char>>(job.prepared->resident.state_end.count());
+  device_->Copy(aux_stream_, image->data(), job.region->base(), job.prepared->resident.state_end);
+  ++job.outstanding;
+  aux_ops_.push_back(
+      {device_->Record(aux_stream_), [this, id = job.id, image](const absl::Status& status) {
+         ActiveJob* job = Find(id);
+         if (job == nullptr) {
+           for (const auto& ended : ended_) {
+             if (ended->id == id) --ended->outstanding;
+           }
+           return;
+         }
+         --job->outstanding;
+         if (!status.ok()) {
+           EndJob(id, JobState::kFailed, EndReason::kDevice, std::string(status.message()));
+           return;
+         }
+         auto result = std::make_shared<JobResult>();
+         result->weights = TensorsOf(*job->prepared, *image, graph::Role::kParam);
+         result->weights.merge(TensorsOf(*job->prepared, *image, graph::Role::kBuffer));
+         result->slots = TensorsOf(*job->prepared, *image, graph::Role::kOptState);
+         result->onnx = job->prepared->spec.model.onnx;
+         Publish(*job, [&](Board::Record& record) { record.result = result; });
+         EndJob(id, JobState::kSucceeded, EndReason::kNone, "");
+       }});
+}
+
+void EngineLoop::EndJob(JobId id, JobState state, EndReason reason, const std::string& message) {
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end()) return;
+  std::unique_ptr<ActiveJob> job = std::move(it->second);
+  jobs_.erase(it);
+  job->draining = true;
+  if (job->region != nullptr) {
+    scheduler_->RemoveJob(id);
+  } else {
+    std::erase(waiting_, id);
+  }
+  Log(LogLevel::kInfo, "job j-%d (%s) %s%s%s", id.value(), job->prepared->spec.name, Name(state),
+      message.empty() ? "" : ": ", message);
+  ended_.push_back(std::move(job));
+  recut_wanted_ = true;
+  board_->Change(id, [&](Board::Record& record) {
+    record.info.state = state;
+    record.info.reason = reason;
+    record.info.message = message;
+    record.info.finished = absl::Now();
+    record.info.why.clear();
+    record.info.held = Bytes(0);
+    record.info.share = 0;
+    record.info.steps_per_second = 0;
+    record.info.eta.reset();
+    record.info.lane = LaneId();
+  });
+}
+
+void EngineLoop::Retire() {
+  std::erase_if(ended_, [](const std::unique_ptr<ActiveJob>& job) {
+    return job->outstanding == 0 && job->fills_pending == 0;
+  });
+}
+
+absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
+  ActiveJob* job = Find(id);
+  if (job == nullptr) {
+    EBB_ASSIGN_OR_RETURN(const JobInfo info, board_->Get(id));
+    return absl::FailedPreconditionError(
+        absl::StrCat("job j-", id.value(), " is ", Name(info.state), " and cannot be changed"));
+  }
+  if (update.learning_rate && !(*update.learning_rate >= 0 && std::isfinite(*update.learning_rate))) {
+    return absl::InvalidArgumentError("learning_rate must be a finite number >= 0");
+  }
+  if (update.weight && !(*update.weight > 0 && std::isfinite(*update.weight))) {
+    return absl::InvalidArgumentError("weight must be a finite number > 0");
+  }
+  if (update.stop && !update.stop->steps && !update.stop->epochs && !update.stop->samples) {
+    return absl::InvalidArgumentError("stop: give steps, epochs or samples");
+  }
+  if (update.learning_rate) {
+    // Points name rates outright; all other schedules scale with their base rate.
+    if (job->schedule.kind == ScheduleKind::kPoints) {
+      job->schedule = {.kind = ScheduleKind::kConstant};
+    }
+    job->schedule.base_lr = *update.learning_rate;
+  }
+  if (update.weight) job->weight = *update.weight;
+  if (update.priority) job->priority = *update.priority;
+  if (job->region != nullptr) {
+    scheduler_->UpdateJob(id, {.weight = job->weight,
+                               .priority = job->priority,
+                               .max_in_flight = options_.max_in_flight});
+  }
+  if (update.stop) {
+    job->sequence.SetTotalSteps(TotalSteps(*update.stop, job->prepared->steps.batches_per_epoch,
+                                           job->prepared->spec.batch_size));
+  }
+  Publish(*job, [&](Board::Record& record) {
+    record.info.weight = job->weight;
+    record.info.priority = job->priority;
+    record.info.total_steps = job->sequence.shape().total_steps;
+    record.info.total_epochs = static_cast<double>(record.info.total_steps) /
+                               static_cast<double>(job->prepared->steps.batches_per_epoch);
+  });
+  Pump(*job);
+  return absl::OkStatus();
+}
+
+absl::Status EngineLoop::Cancel(JobId id) {
+  if (Find(id) == nullptr) return board_->Get(id).status();
+  EndJob(id, JobState::kCancelled, EndReason::kCancelled, "cancelled by request");
+  return absl::OkStatus();
+}
+
+absl::Status EngineLoop::Pause(JobId id) {
+  ActiveJob* job = Find(id);
+  if (job == nullptr) {
+    EBB_ASSIGN_OR_RETURN(const JobInfo info, board_->Get(id));
+    return absl::FailedPreconditionError(
+        absl::StrCat("job j-", id.value(), " is ", Name(info.state), " and cannot be paused"));
+  }
+  if (job->paused) return absl::OkStatus();
+  job->paused = true;
+  if (job->ready && scheduler_->Unready(id)) job->ready = false;
+  Publish(*job, [](Board::Record& record) { record.info.state = JobState::kPaused; });
+  return absl::OkStatus();
+}
+
+absl::Status EngineLoop::Resume(JobId id) {
+  ActiveJob* job = Find(id);
+  if (job == nullptr) {
+    EBB_ASSIGN_OR_RETURN(const JobInfo info, board_->Get(id));
+    return absl::FailedPreconditionError(
+        absl::StrCat("job j-", id.value(), " is ", Name(info.state), " and cannot be resumed"));
+  }
+  if (!job->paused) return absl::OkStatus();
+  job->paused = false;
+  Publish(*job, [&](Board::Record& record) {
+    record.info.state = job->region != nullptr ? JobState::kRunning : JobState::kQueued;
+  });
+  Pump(*job);
+  return absl::OkStatus();
+}
+
+}  // namespace ebb::runtime

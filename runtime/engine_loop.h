@@ -1,0 +1,146 @@
+// The engine's thread: everything that touches the pool, the lanes, the scheduler and the device's
+// streams happens here, in one order. Loop() runs until Stop(); other threads hand it closures by
+// Post() and Call().
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "base/clock.h"
+#include "base/mutex.h"
+#include "device/device.h"
+#include "memory/pool.h"
+#include "runtime/active_job.h"
+#include "runtime/board.h"
+#include "runtime/engine.h"
+#include "runtime/overlap.h"
+#include "runtime/stager.h"
+#include "scheduler/scheduler.h"
+
+namespace ebb::runtime {
+
+class EngineLoop {
+ public:
+  EngineLoop(device::Device* device, const EngineOptions& options, Board* board);
+  // Waits for what has been launched and gives all memory back. The loop must have been stopped.
+  ~EngineLoop();
+
+  // Called once the thread may start. Lanes and streams exist afterwards.
+  absl::Status Init();
+  void Run();   // the thread's body
+  void Stop();  // from any thread
+
+  // Runs `command` on the engine's thread, later (Post) or before returning (Call). From any thread
+  // but the engine's own. After Stop() commands are dropped and Call returns false.
+  void Post(std::function<void()> command);
+  bool Call(const std::function<void()>& command);
+
+  // --- The engine's thread only.
+  JobId Submit(std::unique_ptr<PreparedJob> prepared);
+  absl::Status Update(JobId job, const JobUpdate& update);
+  absl::Status Cancel(JobId job);
+  absl::Status Pause(JobId job);
+  absl::Status Resume(JobId job);
+  MemoryReport Memory() const;
+  OverlapReport Overlap() const;
+  absl::StatusOr<ExplainReport> Explain(JobId job) const;
+  DeviceReport Describe() const;
+  const EngineOptions& options() const { return options_; }
+
+ private:
+  struct Lane {
+    LaneId id;
+    std::unique_ptr<memory::Region> region;
+    std::array<device::StreamId, 2> streams;
+    // Whose step is on each end, and how far it has been enqueued.
+    struct Tide {
+      JobId job;
+      int program = 0;
+      int sub_model = -1;
+    };
+    std::array<Tide, 2> tides;
+  };
+  struct Launch {
+    scheduler::LaunchSeq seq;
+    device::EventId event;
+    JobId job;
+    int stream = 0;  // index: lane * 2 + end
+    bool first = false;
+    bool last = false;
+  };
+  // Work on the auxiliary stream: uploads and snapshots.
+  struct AuxOp {
+    device::EventId event;
+    std::function<void(const absl::Status&)> done;
+  };
+
+  // engine_loop.cc: the thread.
+  void DrainCommands();
+  bool HarvestLaunches();
+  bool HarvestAuxiliary();
+  void OnComplete(const Launch& launch, const device::EventState& state);
+  void Dispatch(const scheduler::Decision& decision);
+  void BeginStep(ActiveJob& job, const scheduler::Decision& decision, Lane& lane);
+  void EndStepEnqueue(ActiveJob& job, device::StreamId stream, int program);
+  void SampleLedger();
+  void Refresh();
+
+  // engine_jobs.cc: a job's life.
+  void Pump(ActiveJob& job);           // stages batches, makes the next step ready, ends the job
+  void StageNext(ActiveJob& job, int slot);
+  void FinishStep(ActiveJob& job);     // the oldest running step is complete
+  void BeginSnapshot(ActiveJob& job);
+  void EndJob(JobId job, JobState state, EndReason reason, const std::string& message);
+  void Retire();                       // frees jobs that have ended and have nothing outstanding
+  void Upload(ActiveJob& job);
+  void Publish(const ActiveJob& job, const std::function<void(Board::Record&)>& change);
+  ActiveJob* Find(JobId job);
+  const ActiveJob* Find(JobId job) const;
+
+  // engine_memory.cc: admission and re-cuts.
+  void MaybeRecut();
+  bool LanesDrained() const;
+  void Recut();
+  std::string AdmissionText(const ActiveJob& job) const;
+
+  device::Device* const device_;
+  const EngineOptions options_;
+  Board* const board_;
+  SteadyClock clock_;
+
+  std::unique_ptr<memory::Pool> pool_;
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::vector<Lane> lanes_;
+  device::StreamId aux_stream_;
+  std::unique_ptr<OverlapTracker> overlap_;
+
+  int64_t next_job_ = 1;
+  std::map<JobId, std::unique_ptr<ActiveJob>> jobs_;  // all that are not final
+  std::deque<JobId> waiting_;                         // not admitted yet, in order
+  std::vector<std::unique_ptr<ActiveJob>> ended_;     // final, memory still in use
+  bool recut_wanted_ = false;
+  bool lanes_closed_ = false;
+
+  std::vector<std::deque<Launch>> launches_;  // per stream, in order
+  absl::flat_hash_map<scheduler::LaunchSeq, device::EventId> events_;  // not known complete
+  std::deque<AuxOp> aux_ops_;
+  int64_t ledger_samples_ = 0, ledger_shared_ = 0, ledger_deep_ = 0;
+  Micros last_refresh_;
+
+  Mutex mu_;
+  std::deque<std::function<void()>> commands_ ABSL_GUARDED_BY(mu_);
+  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;
+
+  std::unique_ptr<Stager> stager_;  // last: its thread ends before anything it writes to goes away
+};
+
+}  // namespace ebb::runtime

@@ -1,0 +1,49 @@
+#include "runtime/job.h"
+
+namespace ebb::runtime {
+
+const char* Name(JobState state) {
+  switch (state) {
+    case JobState::kPreparing:
+      return "preparing";
+    case JobState::kQueued:
+      return "queued";
+    case JobState::kRunning:
+      return "running";
+    case JobState::kPaused:
+      return "paused";
+    case JobState::kSucceeded:
+      return "succeeded";
+    case JobState::kFailed:
+      return "failed";
+    case JobState::kCancelled:
+      return "cancelled";
+  }
+  return "?";
+}
+
+const char* Name(EndReason reason) {
+  switch (reason) {
+    case EndReason::kNone:
+      return "";
+    case EndReason::kCancelled:
+      return "CANCELLED";
+    case EndReason::kInvalid:
+      return "INVALID";
+    case EndReason::kUnsupported:
+      return "UNSUPPORTED";
+    case EndReason::kOom:
+      return "OOM";
+    case EndReason::kData:
+      return "DATA";
+    case EndReason::kNan:
+      return "NAN";
+    case EndReason::kDevice:
+      return "DEVICE";
+    case EndReason::kInternal:
+      return "INTERNAL";
+  }
+  return "?";
+}
+
+}  // namespace ebb::runtime

@@ -1,0 +1,390 @@
+#include "runtime/prepare.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "graph/op.h"
+#include "graph/training.h"
+#include "model/import.h"
+#include "model/init.h"
+
+namespace ebb::runtime {
+namespace {
+
+using graph::Graph;
+using graph::Role;
+
+constexpr char kValidInput[] = "ebb.valid";
+
+absl::StatusOr<model::ImportedModel> ImportModel(const JobSpec& spec) {
+  model::ImportedModel imported;
+  if (spec.model.onnx != nullptr) {
+    model::ImportOptions options = spec.model.import;
+    options.batch_size = spec.batch_size;
+    auto result = model::ImportOnnx(*spec.model.onnx, options);
+    if (!result.ok()) return Annotate(result.status(), "model.onnx");
+    imported = *std::move(result);
+  } else if (spec.model.graph != nullptr) {
+    imported.graph = *spec.model.graph;
+    EBB_RETURN_IF_ERROR(Annotate(graph::Verify(imported.graph), "model.graph"));
+  } else {
+    return absl::InvalidArgumentError("model: give onnx or graph");
+  }
+  if (spec.model.weights != nullptr) {
+    for (const auto& [name, tensor] : *spec.model.weights) {
+      const ValueId id = imported.graph.Find(name);
+      if (!id.valid()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("model.weights: '", name, "' is no parameter or buffer of the model"));
+      }
+      if (imported.graph.value(id).type != tensor.type) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "model.weights: '", name, "' is ", graph::ToString(tensor.type), ", the model has ",
+            graph::ToString(imported.graph.value(id).type)));
+      }
+      imported.weights.insert_or_assign(name, tensor);
+    }
+  }
+  EBB_RETURN_IF_ERROR(Annotate(model::Reinitialize(imported.graph, spec.model.reinit,
+                                                   spec.seed_init, &imported.weights),
+                               "model.reinit"));
+  return imported;
+}
+
+// Every parameter and buffer of the training graph has a value of its type.
+absl::Status CheckWeights(const Graph& graph, const graph::TensorMap& weights) {
+  for (const graph::Value& value : graph.values) {
+    if (value.role != Role::kParam && value.role != Role::kBuffer) continue;
+    const auto it = weights.find(value.name);
+    if (it == weights.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model: '", value.name,
+                       "' has no initial value; give model.weights or a model.reinit rule for it"));
+    }
+    if (it->second.type != value.type) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model: the value of '", value.name, "' is ",
+                       graph::ToString(it->second.type), ", the graph needs ",
+                       graph::ToString(value.type)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Number of classes that a label input may name, from the loss or metric that reads it; 0: no labels.
+int64_t ClassesOf(const Graph& graph, ValueId input, int64_t* ignore_index) {
+  for (const graph::Node& node : graph.nodes) {
+    const bool reads = node.inputs.size() > 1 && node.inputs[1] == input;
+    if (!reads) continue;
+    if (node.op->name == "CrossEntropy" || node.op->name == "CrossEntropySum" ||
+        node.op->name == "TopKCorrect" || node.op->name == "NllLoss") {
+      *ignore_index = node.attrs.Int("ignore_index", -100);
+      return graph.value(node.inputs[0]).type.shape[1];
+    }
+  }
+  return 0;
+}
+
+// The largest extent at any node of [first, last].
+Bytes MaxExtent(const memory::StackPlan& plan, int first, int last) {
+  return *std::max_element(plan.extent.begin() + first, plan.extent.begin() + last + 1);
+}
+
+void PlanMemory(const device::Device& device, StepProgram* step) {
+  const int nodes = static_cast<int>(step->graph.nodes.size());
+  std::vector<memory::LiveRange> ranges;
+  for (const graph::Buffer& buffer : step->liveness.buffers) {
+    ranges.push_back({buffer.bytes, buffer.first, buffer.last});
+  }
+  step->workspace_range.assign(nodes, -1);
+  for (int n = 0; n < nodes; ++n) {
+    const Bytes workspace = step->program->Workspace(NodeId(n));
+    if (workspace == Bytes(0)) continue;
+    step->workspace_range[n] = static_cast<int>(ranges.size());
+    ranges.push_back({workspace, n, n});
+  }
+  const Bytes alignment = device.spec().alignment;
+  step->plan = memory::PlanStack(ranges, nodes, alignment);
+
+  const size_t buffers = step->liveness.buffers.size();
+  for (const memory::LiveRange& range : ranges) {
+    step->range_bytes.push_back(AlignUp(range.bytes, alignment));
+  }
+  for (const partitioner::SubModel& sub : step->partition.sub_models) {
+    HeldBytes held;
+    Bytes height, used;
+    for (size_t r = 0; r < buffers; ++r) {
+      if (ranges[r].first > sub.last || ranges[r].last <= sub.last) continue;
+      height = std::max(height, step->plan.offset[r] + step->range_bytes[r]);
+      used += ranges[r].bytes;
+      switch (step->liveness.buffers[r].cls) {
+        case graph::BufferClass::kInput:
+          held.input += ranges[r].bytes;
+          break;
+        case graph::BufferClass::kSaved:
+          held.saved += ranges[r].bytes;
+          break;
+        case graph::BufferClass::kTransient:
+          held.transient += ranges[r].bytes;
+          break;
+      }
+    }
+    held.padding = height - used;
+    step->held.push_back(held);
+    step->profile.extent.push_back(MaxExtent(step->plan, sub.first, sub.last));
+    step->profile.held_after.push_back(height);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<StepProgram>> BuildProgram(Graph graph, const device::Device& device,
+                                                          const PrepareOptions& options) {
+  auto step = std::make_unique<StepProgram>();
+  EBB_ASSIGN_OR_RETURN(step->graph, device.Lower(std::move(graph)));
+  EBB_RETURN_IF_ERROR(graph::Verify(step->graph));
+  EBB_ASSIGN_OR_RETURN(step->program, device.Compile(step->graph));
+  step->liveness = graph::ComputeLiveness(step->graph);
+  step->live_peak =
+      graph::LivePeak(step->liveness, static_cast<int>(step->graph.nodes.size()));
+  EBB_ASSIGN_OR_RETURN(step->partition, partitioner::Split(step->graph, step->liveness,
+                                                           {.quantum = options.quantum}));
+  PlanMemory(device, step.get());
+  for (const graph::Value& value : step->graph.values) {
+    if (value.role == Role::kInput && value.name == kValidInput) step->valid = value.id;
+    if (value.role == Role::kMetric) step->metrics.push_back(value.id);
+  }
+  return step;
+}
+
+// Which data field feeds which input of the program.
+absl::Status BindData(const JobSpec& spec, const DataSource& source, data::BatchSource::Order order,
+                      StepProgram* step, data::BatchSource* batches) {
+  batches->data = source.data;
+  batches->rows = source.rows;
+  if (batches->rows.empty()) {
+    for (int64_t r = 0; r < source.data->rows(); ++r) batches->rows.push_back(r);
+  }
+  batches->batch_size = spec.batch_size;
+  batches->seed = spec.seed_data;
+  batches->order = order;
+  // Padded rows must not count, which only a graph with "ebb.valid" knows.
+  batches->tail = step->valid.valid() ? source.tail : data::BatchSource::Tail::kDrop;
+  for (const graph::Value& value : step->graph.values) {
+    if (value.role != Role::kInput || value.name == kValidInput) continue;
+    data::FieldBinding binding{.field = value.name, .type = value.type};
+    if (const auto it = spec.bind.find(value.name); it != spec.bind.end()) {
+      binding.field = it->second;
+    } else if (value.name == spec.loss.target && !spec.target_field.empty()) {
+      binding.field = spec.target_field;
+    }
+    binding.label_classes = ClassesOf(step->graph, value.id, &binding.ignore_index);
+    batches->bindings.push_back(std::move(binding));
+    step->inputs.push_back(value.id);
+  }
+  for (const auto& [input, field] : spec.bind) {
+    const ValueId id = step->graph.Find(input);
+    if (!id.valid() || step->graph.value(id).role != Role::kInput) {
+      std::vector<std::string> inputs;
+      for (const ValueId in : step->inputs) inputs.push_back(step->graph.value(in).name);
+      return absl::InvalidArgumentError(absl::StrCat("bind: the model has no input '", input,
+                                                     "'; it has ", absl::StrJoin(inputs, ", ")));
+    }
+  }
+  return data::Validate(*batches);
+}
+
+class ResidentBuilder {
+ public:
+  explicit ResidentBuilder(Bytes alignment) : alignment_(alignment) {}
+
+  absl::Status AddState(const Graph& graph, Role role, const char* cls) {
+    for (const graph::Value& value : graph.values) {
+      if (value.role != role) continue;
+      const auto [it, added] = layout_.shared.emplace(value.name, end_);
+      if (added) Take(value.type.bytes(), cls);
+    }
+    return absl::OkStatus();
+  }
+  void EndState() { layout_.state_end = end_; }
+  void AddConstants(const Graph& graph, int program) {
+    for (const graph::Value& value : graph.values) {
+      if (value.role != Role::kConstant) continue;
+      layout_.own[program].emplace(value.name, end_);
+      Take(value.type.bytes(), "constants");
+    }
+  }
+  void AddMetrics(const StepProgram& step, int program) {
+    layout_.metrics_begin[program] = end_;
+    layout_.metric_stride = AlignUp(Bytes(8), alignment_);
+    for (const ValueId id : step.metrics) {
+      layout_.own[program].emplace(step.graph.value(id).name, end_);
+      Take(layout_.metric_stride, "metrics");
+    }
+  }
+  ResidentLayout Finish() {
+    layout_.bytes = end_;
+    return std::move(layout_);
+  }
+
+ private:
+  void Take(Bytes bytes, const char* cls) {
+    end_ += AlignUp(bytes, alignment_);
+    layout_.classes[cls] += AlignUp(bytes, alignment_);
+  }
+  Bytes alignment_;
+  Bytes end_;
+  ResidentLayout layout_;
+};
+
+absl::Status LayOutResidents(const device::Device& device, PreparedJob* job) {
+  ResidentBuilder builder(device.spec().alignment);
+  for (const auto& [role, cls] :
+       {std::pair{Role::kParam, "parameters"}, {Role::kOptState, "optimizer state"},
+        {Role::kBuffer, "buffers"}}) {
+    for (const auto& step : job->programs) {
+      if (step) EBB_RETURN_IF_ERROR(builder.AddState(step->graph, role, cls));
+    }
+  }
+  builder.EndState();
+  for (int p = 0; p < 2; ++p) {
+    const auto& step = job->programs[p];
+    if (!step) continue;
+    EBB_RETURN_IF_ERROR(builder.AddState(step->graph, Role::kScalar, "scalars"));
+    builder.AddConstants(step->graph, p);
+    builder.AddMetrics(*step, p);
+  }
+  job->resident = builder.Finish();
+  return absl::OkStatus();
+}
+
+void LayOutSlots(Bytes alignment, PreparedJob* job) {
+  for (int p = 0; p < 2; ++p) {
+    if (!job->programs[p]) continue;
+    Bytes end;
+    for (const data::FieldBinding& binding : job->sources[p].bindings) {
+      job->slot_offsets[p].push_back(end);
+      end += AlignUp(binding.type.bytes(), alignment);
+    }
+    job->slot_offsets[p].push_back(end);
+    end += alignment;  // ebb.valid
+    job->slot_bytes = std::max(job->slot_bytes, end);
+  }
+}
+
+absl::Status CheckSpec(const JobSpec& spec) {
+  if (spec.batch_size < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch_size: ", spec.batch_size, " is not a positive number"));
+  }
+  if (spec.batch_size > (int64_t{1} << 31)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch_size: ", spec.batch_size, " is larger than 2^31"));
+  }
+  if (!spec.stop.steps && !spec.stop.epochs && !spec.stop.samples) {
+    return absl::InvalidArgumentError("stop: give steps, epochs or samples");
+  }
+  if (spec.train.data == nullptr) return absl::InvalidArgumentError("data.train is missing");
+  if (!(spec.weight > 0)) return absl::InvalidArgumentError("resources.weight must be positive");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::optional<StepProgram::Place> StepProgram::PlaceOf(ValueId id) const {
+  const int buffer = liveness.buffer_of[id.index()];
+  if (buffer < 0) return std::nullopt;
+  return Place{plan.offset[buffer], range_bytes[buffer]};
+}
+
+Bytes PreparedJob::Peak() const {
+  Bytes peak;
+  for (const auto& step : programs) {
+    if (step) peak = std::max(peak, step->plan.peak);
+  }
+  return peak;
+}
+
+absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device::Device& device,
+                                                     const PrepareOptions& options) {
+  EBB_RETURN_IF_ERROR(CheckSpec(spec));
+  auto job = std::make_unique<PreparedJob>();
+  EBB_ASSIGN_OR_RETURN(model::ImportedModel imported, ImportModel(spec));
+  job->warnings = std::move(imported.warnings);
+  const graph::TrainingOptions training{.loss = spec.loss,
+                                        .metrics = spec.metrics,
+                                        .optimizer = spec.optimizer,
+                                        .groups = spec.groups};
+  EBB_ASSIGN_OR_RETURN(Graph train, graph::BuildTrainingGraph(imported.graph, training));
+  EBB_RETURN_IF_ERROR(CheckWeights(train, imported.weights));
+  for (const std::string& name : graph::ParamsWithoutGradient(train)) {
+    job->warnings.push_back(absl::StrCat("parameter '", name, "' is not trained"));
+  }
+  EBB_ASSIGN_OR_RETURN(job->programs[0], BuildProgram(std::move(train), device, options));
+  EBB_RETURN_IF_ERROR(Annotate(BindData(spec, spec.train, data::BatchSource::Order::kShuffled,
+                                        job->programs[0].get(), &job->sources[0]),
+                               "data.train"));
+  if (spec.val) {
+    EBB_ASSIGN_OR_RETURN(Graph eval, graph::BuildEvalGraph(imported.graph, training));
+    EBB_ASSIGN_OR_RETURN(job->programs[1], BuildProgram(std::move(eval), device, options));
+    EBB_RETURN_IF_ERROR(Annotate(BindData(spec, *spec.val, data::BatchSource::Order::kSequential,
+                                          job->programs[1].get(), &job->sources[1]),
+                                 "data.val"));
+  }
+  EBB_RETURN_IF_ERROR(LayOutResidents(device, job.get()));
+  LayOutSlots(device.spec().alignment, job.get());
+
+  job->steps.batches_per_epoch = job->sources[0].BatchesPerEpoch();
+  job->steps.eval_batches = spec.val ? job->sources[1].BatchesPerEpoch() : 0;
+  job->steps.total_steps =
+      TotalSteps(spec.stop, job->steps.batches_per_epoch, spec.batch_size);
+  job->steps.eval_every_steps = spec.evaluate.every_steps;
+  job->steps.eval_every_epochs = spec.evaluate.every_epochs;
+  if (!spec.evaluate.every_steps && !spec.evaluate.every_epochs) job->steps.eval_every_epochs = 1;
+  if (job->steps.total_steps < 1) {
+    return absl::InvalidArgumentError("stop: the rule ends the job before its first step");
+  }
+  // Only the initial values that the graphs use.
+  for (auto& [name, tensor] : imported.weights) {
+    if (job->resident.shared.contains(name)) job->weights.emplace(name, std::move(tensor));
+  }
+  job->spec = std::move(spec);
+  return job;
+}
+
+std::vector<char> InitialImage(const PreparedJob& job) {
+  std::vector<char> image(job.resident.bytes.count(), 0);
+  const auto put = [&](Bytes offset, const graph::HostTensor& tensor) {
+    std::memcpy(image.data() + offset.count(), tensor.data.data(), tensor.data.size());
+  };
+  for (const auto& [name, tensor] : job.weights) put(job.resident.shared.at(name), tensor);
+  for (int p = 0; p < 2; ++p) {
+    if (!job.programs[p]) continue;
+    for (const graph::Value& value : job.programs[p]->graph.values) {
+      if (value.role == Role::kConstant) put(job.resident.own[p].at(value.name), *value.data);
+    }
+  }
+  return image;
+}
+
+graph::TensorMap TensorsOf(const PreparedJob& job, const std::vector<char>& snapshot,
+                           graph::Role role) {
+  graph::TensorMap tensors;
+  for (const auto& step : job.programs) {
+    if (!step) continue;
+    for (const graph::Value& value : step->graph.values) {
+      if (value.role != role) continue;
+      graph::HostTensor tensor = graph::HostTensor::Zeros(value.type);
+      const int64_t at = job.resident.shared.at(value.name).count();
+      EBB_CHECK(at + static_cast<int64_t>(tensor.data.size()) <=
+                static_cast<int64_t>(snapshot.size()));
+      std::memcpy(tensor.data.data(), snapshot.data() + at, tensor.data.size());
+      tensors.insert_or_assign(value.name, std::move(tensor));
+    }
+  }
+  return tensors;
+}
+
+}  // namespace ebb::runtime

@@ -1,0 +1,96 @@
+// Everything that is known of a job before it gets a byte: its graphs, programs, cuts, stack plans and
+// resident layout. Prepare is a pure function of the spec and the device; it reads like the pipeline:
+// import -> autodiff -> lower -> compile -> liveness -> cut -> plan.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "base/units.h"
+#include "data/dataset.h"
+#include "device/device.h"
+#include "graph/graph.h"
+#include "graph/liveness.h"
+#include "memory/stack_plan.h"
+#include "partitioner/partition.h"
+#include "runtime/job.h"
+#include "runtime/steps.h"
+#include "scheduler/scheduler.h"
+
+namespace ebb::runtime {
+
+// What the bytes that a step holds between two sub-models are for; padding is alignment and gaps.
+struct HeldBytes {
+  Bytes input, saved, transient, padding;
+};
+
+// One kind of step (training or evaluation), ready to be launched.
+struct StepProgram {
+  graph::Graph graph;  // lowered
+  std::unique_ptr<device::Program> program;
+  graph::Liveness liveness;
+  partitioner::Partition partition;
+  // Ranges of the plan: the liveness's buffers in order, then one a node with a workspace.
+  memory::StackPlan plan;
+  std::vector<Bytes> range_bytes;
+  std::vector<int> workspace_range;  // per node; -1: none
+  scheduler::StepProfile profile;
+  std::vector<HeldBytes> held;       // per sub-model, after it
+  std::vector<ValueId> inputs;       // as data_source.bindings, in order
+  ValueId valid;                     // "ebb.valid", when the graph has it
+  std::vector<ValueId> metrics;      // kMetric values in id order
+  Bytes live_peak;
+
+  // Height at which value `id` lies in the stack, and its bytes; nullopt for values outside of it.
+  struct Place {
+    Bytes offset;
+    Bytes bytes;
+  };
+  std::optional<Place> PlaceOf(ValueId id) const;
+};
+
+// Where resident values lie in the job's region.
+struct ResidentLayout {
+  absl::flat_hash_map<std::string, Bytes> shared;  // by name: parameters, slots, buffers, scalars
+  // Constants and metrics belong to one program.
+  std::array<absl::flat_hash_map<std::string, Bytes>, 2> own;
+  std::array<Bytes, 2> metrics_begin;  // metric k of a program lies at begin + k x stride
+  Bytes metric_stride;
+  Bytes state_end;  // [0, state_end): what a snapshot holds (parameters, slots, buffers)
+  Bytes bytes;      // all of it
+  std::map<std::string, Bytes> classes;  // "parameters", "optimizer state", ... for reports
+};
+
+struct PreparedJob {
+  JobSpec spec;
+  std::vector<std::string> warnings;
+  graph::TensorMap weights;  // initial values of parameters and buffers
+  // [0] training, [1] evaluation (null without validation data).
+  std::array<std::unique_ptr<StepProgram>, 2> programs;
+  std::array<data::BatchSource, 2> sources;
+  ResidentLayout resident;
+  Bytes slot_bytes;                  // one staged batch of either kind
+  std::array<std::vector<Bytes>, 2> slot_offsets;  // of each binding, then of "ebb.valid"
+  StepSequence::Shape steps;
+  Bytes Peak() const;                // the larger of the two plans'
+};
+
+struct PrepareOptions {
+  Bytes quantum;
+};
+
+absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device::Device& device,
+                                                     const PrepareOptions& options);
+
+// The bytes that the job's resident region starts with.
+std::vector<char> InitialImage(const PreparedJob& job);
+// The tensors of a snapshot ([0, state_end) of the region) that have `role`.
+graph::TensorMap TensorsOf(const PreparedJob& job, const std::vector<char>& snapshot,
+                           graph::Role role);
+
+}  // namespace ebb::runtime

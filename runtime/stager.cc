@@ -1,0 +1,43 @@
+#include "runtime/stager.h"
+
+namespace ebb::runtime {
+
+Stager::Stager() : thread_([this] { Run(); }) {}
+
+Stager::~Stager() {
+  {
+    MutexLock lock(&mu_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+  thread_.join();
+}
+
+void Stager::Stage(StageRequest request) {
+  MutexLock lock(&mu_);
+  queue_.push_back(std::move(request));
+  changed_.Signal();
+}
+
+void Stager::Run() {
+  for (;;) {
+    StageRequest request;
+    {
+      MutexLock lock(&mu_);
+      while (queue_.empty() && !stopping_) changed_.Wait(&mu_);
+      if (stopping_) return;
+      request = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    if (request.cache->epoch != request.epoch) {
+      request.cache->order = data::EpochOrder(*request.source, request.epoch);
+      request.cache->epoch = request.epoch;
+    }
+    const int64_t valid =
+        data::FillBatch(*request.source, request.cache->order, request.batch, request.out);
+    if (request.valid != nullptr) *request.valid = valid;
+    request.done(valid);
+  }
+}
+
+}  // namespace ebb::runtime

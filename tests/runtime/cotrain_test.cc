@@ -1,0 +1,82 @@
+// The promise of the whole system: a job's bits are the same solo and co-trained, whatever its
+// neighbours, arrivals, pauses and cancels.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "tests/testing/jobs.h"
+
+namespace ebb::testing {
+namespace {
+
+using runtime::JobState;
+
+std::string Solo(const JobOptions& options) {
+  const auto engine = MakeEngine({.memory = MiB(64)});
+  const auto job = engine->Submit(MakeJob(options));
+  EXPECT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(WaitUntilFinal(*engine, *job).state, JobState::kSucceeded);
+  return Fingerprint(*engine, *job);
+}
+
+std::vector<JobOptions> Subjects() {
+  std::vector<JobOptions> subjects;
+  for (const Net net : {Net::kMlp, Net::kCnn}) {
+    for (const Optim optim : {Optim::kSgd, Optim::kAdam}) {
+      subjects.push_back({.net = net,
+                          .optim = optim,
+                          .batch = 48,
+                          .width = net == Net::kMlp ? 96 : 12,
+                          .steps = 40,
+                          .seed = 11,
+                          .validate = true});
+    }
+  }
+  return subjects;
+}
+
+TEST(CoTraining, TwoRunsAloneGiveTheSameBits) {
+  for (const JobOptions& subject : Subjects()) EXPECT_EQ(Solo(subject), Solo(subject));
+}
+
+TEST(CoTraining, GivesTheBitsOfASoloRunUnderRandomNeighboursPausesAndCancels) {
+  std::vector<std::string> solo;
+  for (const JobOptions& subject : Subjects()) solo.push_back(Solo(subject));
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    // Tight enough that steps share the lane; another run-ahead and lane count each time.
+    const auto engine = MakeEngine({.memory = KiB(1536) + KiB(512) * static_cast<int64_t>(seed),
+                                    .max_lanes = 1 + static_cast<int>(seed % 2),
+                                    .max_in_flight = 1 + static_cast<int>(random() % 6)});
+    std::vector<JobId> subjects, neighbours;
+    for (const JobOptions& subject : Subjects()) {
+      const auto job = engine->Submit(MakeJob(subject));
+      ASSERT_TRUE(job.ok()) << job.status();
+      subjects.push_back(*job);
+      const auto neighbour = engine->Submit(
+          MakeJob({.net = random() % 2 ? Net::kMlp : Net::kCnn,
+                   .batch = static_cast<int64_t>(16 + random() % 48),
+                   .width = static_cast<int64_t>(8 + random() % 24), .steps = 1000000, .seed = seed}));
+      ASSERT_TRUE(neighbour.ok()) << neighbour.status();
+      neighbours.push_back(*neighbour);
+      WaitForStep(*engine, subjects[random() % subjects.size()],
+                  static_cast<int64_t>(random() % 10));
+      const JobId paused = subjects[random() % subjects.size()];
+      if (engine->Pause(paused).ok()) {
+        WaitForStep(*engine, neighbours[random() % neighbours.size()],
+                    static_cast<int64_t>(random() % 10));
+        ASSERT_TRUE(engine->Resume(paused).ok());
+      }
+      if (random() % 2) ASSERT_TRUE(engine->Cancel(neighbours[random() % neighbours.size()]).ok());
+    }
+    for (size_t s = 0; s < subjects.size(); ++s) {
+      EXPECT_EQ(WaitUntilFinal(*engine, subjects[s]).state, JobState::kSucceeded);
+      EXPECT_EQ(Fingerprint(*engine, subjects[s]), solo[s]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ebb::testing

@@ -1,0 +1,44 @@
+// Small real jobs for tests of the engine: graphs from text, data drawn from a fixed seed.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/units.h"
+#include "runtime/engine.h"
+#include "runtime/job.h"
+
+namespace ebb::testing {
+
+// Rows of 64 features around one of ten class centres; fields "x" f32[n,64] and "label" i64[n].
+std::shared_ptr<const data::DataSet> Clusters(int rows, uint64_t seed);
+// The same rows as images: "x" is f32[n,1,8,8].
+std::shared_ptr<const data::DataSet> Images(int rows, uint64_t seed);
+
+enum class Net { kMlp, kCnn };
+enum class Optim { kSgd, kAdam };
+
+struct JobOptions {
+  Net net = Net::kMlp;
+  Optim optim = Optim::kSgd;
+  int64_t batch = 32;
+  int64_t width = 128;
+  int64_t steps = 20;
+  uint64_t seed = 1;
+  double lr = 0;  // 0: a rate that trains
+  bool validate = false;
+};
+runtime::JobSpec MakeJob(const JobOptions& options);
+
+// An engine on the cpu device.
+std::unique_ptr<runtime::Engine> MakeEngine(runtime::EngineOptions options);
+
+// Waits until the job is final (at most two minutes); the test fails otherwise.
+runtime::JobInfo WaitUntilFinal(const runtime::Engine& engine, JobId job);
+// Waits until it has done `step` steps or is final.
+runtime::JobInfo WaitForStep(const runtime::Engine& engine, JobId job, int64_t step);
+
+// All bits that training produced: parameters, statistics, slots and the sequence of losses.
+std::string Fingerprint(const runtime::Engine& engine, JobId job);
+
+}  // namespace ebb::testing
