@@ -254,10 +254,9 @@ absl::Status Reinitialize(const Graph& forward, const std::vector<ReinitRule>& r
     }
   }
   for (const auto& [name, fill] : fills) {
-    const auto it = weights->find(name);
-    if (it == weights->end()) {
-      return absl::InvalidArgumentError(absl::StrCat("parameter '", name, "' has no initial value"));
-    }
+    // A graph that came without weights has no entry yet.
+    const auto it =
+        weights->try_emplace(name, HostTensor::Zeros(forward.value(forward.Find(name)).type)).first;
     Apply(fill, Draws(seed, name), &it->second);
   }
   return absl::OkStatus();

@@ -69,7 +69,9 @@ TEST(CoTraining, GivesTheBitsOfASoloRunUnderRandomNeighboursPausesAndCancels) {
                     static_cast<int64_t>(random() % 10));
         ASSERT_TRUE(engine->Resume(paused).ok());
       }
-      if (random() % 2) ASSERT_TRUE(engine->Cancel(neighbours[random() % neighbours.size()]).ok());
+      if (random() % 2 == 0) {
+        ASSERT_TRUE(engine->Cancel(neighbours[random() % neighbours.size()]).ok());
+      }
     }
     for (size_t s = 0; s < subjects.size(); ++s) {
       EXPECT_EQ(WaitUntilFinal(*engine, subjects[s]).state, JobState::kSucceeded);

@@ -19,7 +19,8 @@ using ::testing::HasSubstr;
 
 double MetricAt(const Engine& engine, JobId job, const std::string& name, bool first) {
   double value = -1;
-  for (const auto& point : *engine.Metrics(job, 0)) {
+  const auto points = engine.Metrics(job, 0);
+  for (const auto& point : *points) {
     if (point.name != name) continue;
     value = point.value;
     if (first) break;
@@ -58,7 +59,8 @@ TEST(Engine, ReportsAMetricPointForEveryStepAndEpoch) {
   ASSERT_TRUE(job.ok()) << job.status();
   WaitUntilFinal(*engine, *job);
   std::map<std::string, int> count;
-  for (const auto& point : *engine->Metrics(*job, 0)) ++count[point.name];
+  const auto points = engine->Metrics(*job, 0);
+  for (const auto& point : *points) ++count[point.name];
   EXPECT_EQ(count["train/loss"], 25);
   EXPECT_EQ(count["train/accuracy"], 25);
   EXPECT_EQ(count["epoch/accuracy"], 3);  // 500 rows: two whole epochs of 10 steps, and the rest
