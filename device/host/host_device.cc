@@ -46,7 +46,7 @@ struct Runner {
         ->Run(*launch.bindings, launch.first, launch.last);
   }
   absl::Status operator()(const CopyTask& copy) const {
-    std::memcpy(copy.to, copy.from, copy.bytes);
+    if (copy.bytes > 0) std::memcpy(copy.to, copy.from, copy.bytes);
     return absl::OkStatus();
   }
   absl::Status operator()(const WriteTask& write) const {

@@ -23,7 +23,7 @@ AxisSplit SplitAt(const Shape& shape, size_t axis) {
 absl::StatusOr<Kernel> CopyKernel(const Graph& graph, const Node& node) {
   const auto bytes = static_cast<size_t>(OutType(graph, node).bytes().count());
   return KernelOf<char>([bytes](char, const KernelArgs& args) {
-    if (args.out[0] != args.in[0]) std::memcpy(args.out[0], args.in[0], bytes);
+    if (bytes > 0 && args.out[0] != args.in[0]) std::memcpy(args.out[0], args.in[0], bytes);
   });
 }
 

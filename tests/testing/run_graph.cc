@@ -110,7 +110,7 @@ void GraphRunner::Allocate(Placement placement) {
                                    : allocate(value.type.bytes());
     bindings_.values.push_back(memory);
     const auto bytes = static_cast<size_t>(value.type.bytes().count());
-    if (alias.valid()) continue;
+    if (alias.valid() || bytes == 0) continue;
     if (value.role == Role::kOptState) std::memset(memory, 0, bytes);
     if (value.role == Role::kConstant) std::memcpy(memory, value.data->data.data(), bytes);
   }
@@ -128,7 +128,9 @@ absl::Status GraphRunner::Set(absl::string_view name, const HostTensor& tensor) 
     return absl::InvalidArgumentError(absl::StrCat("value '", name, "' is ", ToString(value.type),
                                                    ", not ", ToString(tensor.type)));
   }
-  std::memcpy(bindings_.values[id.index()], tensor.data.data(), tensor.data.size());
+  if (!tensor.data.empty()) {
+    std::memcpy(bindings_.values[id.index()], tensor.data.data(), tensor.data.size());
+  }
   return absl::OkStatus();
 }
 
