@@ -65,13 +65,9 @@ absl::StatusOr<v1::Job> Service::Info(JobId job) const {
   return ToWire(info);
 }
 
-absl::StatusOr<JobId> Service::SubmitNew(const v1::JobSpec& spec, const std::string& key) {
+absl::StatusOr<JobId> Service::SubmitNew(const v1::JobSpec& spec) {
   EBB_ASSIGN_OR_RETURN(runtime::JobSpec native, JobSpecFromWire(spec, resolver_));
-  std::shared_ptr<const std::string> onnx = native.model.onnx;
-  EBB_ASSIGN_OR_RETURN(const JobId job, engine_->Submit(std::move(native)));
-  MutexLock lock(&mu_);
-  submitted_[job] = {std::move(onnx), key};
-  return job;
+  return engine_->Submit(std::move(native));
 }
 
 absl::StatusOr<JobId> Service::SubmitKeyed(const v1::JobSpec& spec, const std::string& key) {
@@ -91,7 +87,7 @@ absl::StatusOr<JobId> Service::SubmitKeyed(const v1::JobSpec& spec, const std::s
   }
   absl::StatusOr<JobId> job = absl::InternalError("the submit did not end");
   try {
-    job = SubmitNew(spec, key);
+    job = SubmitNew(spec);
   } catch (const std::exception& error) {  // out of memory: the key must not stay taken
     job = absl::ResourceExhaustedError(absl::StrCat("cannot take the job: ", error.what()));
   }
@@ -108,7 +104,7 @@ absl::StatusOr<JobId> Service::SubmitKeyed(const v1::JobSpec& spec, const std::s
 grpc::Status Service::Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
                              v1::Job* response) {
   const absl::StatusOr<JobId> job = request->idempotency_key().empty()
-                                        ? SubmitNew(request->spec(), "")
+                                        ? SubmitNew(request->spec())
                                         : SubmitKeyed(request->spec(), request->idempotency_key());
   if (!job.ok()) return proto::ToGrpc(job.status());
   auto info = Info(*job);
@@ -162,10 +158,7 @@ grpc::Status Service::Forget(grpc::ServerContext*, const v1::ForgetRequest* requ
   if (!job.ok()) return proto::ToGrpc(job.status());
   if (const absl::Status status = engine_->Forget(*job); !status.ok()) return proto::ToGrpc(status);
   MutexLock lock(&mu_);
-  if (const auto it = submitted_.find(*job); it != submitted_.end()) {
-    keyed_.erase(it->second.key);
-    submitted_.erase(it);
-  }
+  absl::erase_if(keyed_, [&](const auto& entry) { return entry.second.job == *job; });
   return grpc::Status::OK;
 }
 

@@ -49,11 +49,6 @@ class Service final : public v1::Ebb::Service {
                        v1::ExplainReport*) override;
 
  private:
-  // What the service remembers of a job beside the engine.
-  struct Submitted {
-    std::shared_ptr<const std::string> onnx;  // null: it was a serialised graph
-    std::string key;                          // of idempotency; "" = none
-  };
   struct Keyed {
     std::string spec_hash;
     JobId job;  // invalid while its submit is going on
@@ -62,7 +57,7 @@ class Service final : public v1::Ebb::Service {
   // "j-17", "17" or a unique name. NotFound, InvalidArgument (ambiguous).
   absl::StatusOr<JobId> FindJob(absl::string_view reference) const;
   absl::StatusOr<v1::Job> Info(JobId job) const;
-  absl::StatusOr<JobId> SubmitNew(const v1::JobSpec& spec, const std::string& key);
+  absl::StatusOr<JobId> SubmitNew(const v1::JobSpec& spec);
   absl::StatusOr<JobId> SubmitKeyed(const v1::JobSpec& spec, const std::string& key);
   // An action on a job that answers with its state after it.
   template <class Action>
@@ -77,7 +72,6 @@ class Service final : public v1::Ebb::Service {
   Resolver* const resolver_;
   mutable Mutex mu_;
   CondVar keyed_done_;
-  absl::flat_hash_map<JobId, Submitted> submitted_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<std::string, Keyed> keyed_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -77,23 +77,15 @@ grpc::Status Service::RemoveStored(grpc::ServerContext*, const v1::RemoveStoredR
 }
 
 absl::StatusOr<std::string> Service::ResultFile(JobId job, v1::FetchRequest::Format format) const {
-  EBB_ASSIGN_OR_RETURN(const auto tensors, engine_->Result(job));
+  EBB_ASSIGN_OR_RETURN(const auto result, engine_->Result(job));
   if (format != v1::FetchRequest::FORMAT_ONNX) {
-    EBB_ASSIGN_OR_RETURN(const runtime::JobInfo info, engine_->Get(job));
-    return model::WriteSafetensors(
-        *tensors,
-        {{"format", "pt"}, {"ebb.job", JobLabel(job)}, {"ebb.step", absl::StrCat(info.step)}});
+    return model::WriteSafetensors(result->weights, {{"format", "pt"}});
   }
-  std::shared_ptr<const std::string> onnx;
-  {
-    MutexLock lock(&mu_);
-    if (const auto it = submitted_.find(job); it != submitted_.end()) onnx = it->second.onnx;
-  }
-  if (onnx == nullptr) {
+  if (result->onnx == nullptr) {
     return absl::FailedPreconditionError(absl::StrCat(
         JobLabel(job), " was not submitted as an ONNX file; fetch its weights as safetensors"));
   }
-  return model::ExportOnnx(*onnx, *tensors);
+  return model::ExportOnnx(*result->onnx, result->weights);
 }
 
 grpc::Status Service::Fetch(grpc::ServerContext*, const v1::FetchRequest* request,

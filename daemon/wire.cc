@@ -67,6 +67,7 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, const Resolver& resolver,
     model->reinit.push_back({rule.match(), rule.init()});
   }
   model->import.batch_size = spec.batch_size().fixed();
+  model->import.untie_uniform = wire.overrides().untie_uniform();
   if (wire.overrides().has_dropout()) {
     const double dropout = wire.overrides().dropout();
     EBB_RETURN_IF_ERROR(CheckNumber("model.overrides.dropout", dropout, 0, 1));

@@ -49,7 +49,7 @@ class FakeEngine final : public runtime::Engine {
     submit_status_ = std::move(status);
   }
   runtime::MemoryReport memory;
-  std::shared_ptr<const graph::TensorMap> result;
+  std::shared_ptr<const runtime::JobResult> result;
 
   // The interface.
   absl::StatusOr<JobId> Submit(runtime::JobSpec spec) override {
@@ -128,7 +128,7 @@ class FakeEngine final : public runtime::Engine {
     jobs_.erase(id.value());
     return absl::OkStatus();
   }
-  absl::StatusOr<std::shared_ptr<const graph::TensorMap>> Result(JobId id) const override {
+  absl::StatusOr<std::shared_ptr<const runtime::JobResult>> Result(JobId id) const override {
     MutexLock lock(&mu_);
     if (!runtime::IsFinal(Find(id)->info.state))
       return absl::FailedPreconditionError("the job runs");

@@ -281,10 +281,10 @@ TEST_F(ServiceTest, OddUploadsAreRefused) {
 
 TEST_F(ServiceTest, FetchGivesTheTrainedWeights) {
   Submit();
-  graph::TensorMap tensors;
-  tensors["w"] =
+  runtime::JobResult result;
+  result.weights["w"] =
       graph::HostTensor::Of<float>(graph::DType::kF32, {700000}, std::vector<float>(700000, 2.5f));
-  engine_.result = std::make_shared<const graph::TensorMap>(tensors);
+  engine_.result = std::make_shared<const runtime::JobResult>(result);
   std::string bytes;
   const auto sink = [&](absl::string_view chunk) {
     absl::StrAppend(&bytes, chunk);
@@ -300,6 +300,9 @@ TEST_F(ServiceTest, FetchGivesTheTrainedWeights) {
   const auto back = model::ReadSafetensors(bytes);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->at("w").as<float>()[699999], 2.5f);
+  EXPECT_EQ(client_->Fetch("1", v1::FetchRequest::FORMAT_ONNX, sink).status().code(),
+            absl::StatusCode::kFailedPrecondition)
+      << "it was no ONNX file";
   const absl::Status stop = absl::DataLossError("disk full");
   EXPECT_EQ(client_
                 ->Fetch("1", v1::FetchRequest::FORMAT_SAFETENSORS,
@@ -343,7 +346,8 @@ bool IsServing(const std::shared_ptr<grpc::Channel>& channel) {
   grpc::Status status;
   grpc::Slice empty;
   request = grpc::ByteBuffer(&empty, 1);
-  const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);
+  const auto call =
+      stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);
   call->StartCall();
   call->Finish(&response, &status, nullptr);
   void* tag = nullptr;

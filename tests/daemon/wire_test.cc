@@ -107,7 +107,7 @@ TEST_F(WireTest, TheSmallestSpecHasDefaults) {
 TEST_F(WireTest, EveryPartReachesTheNativeSpec) {
   const runtime::JobSpec job =
       Native({"model.reinit={'fc.*': zeros, 'conv*': default}",
-              "model.overrides.dropout=0.25",
+              "model.overrides={dropout: 0.25, untie_uniform: true}",
               "model.bn.mode=frozen",
               "bind={image: x, label: y}",
               "data.train.index=" + root_.path() + "/rows.txt",
@@ -133,6 +133,7 @@ TEST_F(WireTest, EveryPartReachesTheNativeSpec) {
   EXPECT_EQ(job.model.reinit[0].pattern, "fc.*");
   EXPECT_EQ(job.model.reinit[1].scheme, "default");
   EXPECT_EQ(job.model.import.dropout, 0.25);
+  EXPECT_TRUE(job.model.import.untie_uniform);
   EXPECT_EQ(job.model.import.batch_norm, model::BatchNormMode::kFrozen);
   EXPECT_EQ(job.bind.at("image"), "x");
   EXPECT_THAT(job.train.rows, ElementsAre(3, 0, 1));

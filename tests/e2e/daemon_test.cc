@@ -123,19 +123,9 @@ TEST_F(DaemonTest, AJobIsSubmittedWatchedAndFetched) {
 
 TEST_F(DaemonTest, JobsGiveTheSameBitsAloneAndTogether) {
   const std::vector<std::string> short_run = {"stop={steps: 60}"};
-  const auto hash_of = [&](const std::string& id) {
+  const auto weights_of = [&](const std::string& id) {
     EXPECT_EQ(Ebb({"watch", id}).code, 0);
     return EbbJson({"get", id, "--sha256"})["sha256"].get<std::string>();
-  };
-  // Weights alone: the metadata names the job.
-  const auto weights_of = [&](const std::string& id) {
-    hash_of(id);
-    const std::string file = dir_.path() + "/" + id;
-    EXPECT_EQ(Ebb({"get", id, "-o", file}).code, 0);
-    const std::string bytes = TempDir::Read(file);
-    uint64_t header = 0;
-    bytes.copy(reinterpret_cast<char*>(&header), sizeof(header));
-    return Sha256Hex(bytes.substr(8 + header));
   };
   const std::string alone = weights_of(Submit("digits-cnn-sgd", short_run));
   std::vector<std::string> ids;
