@@ -66,6 +66,10 @@ Bytes LaneState::Reach(End end) const {
 
 const std::vector<Block>& LaneState::Blocks(End end) const { return stacks_[Index(end)].blocks; }
 
+int LaneState::Outstanding(End end) const {
+  return static_cast<int>(stacks_[Index(end)].outstanding.size());
+}
+
 bool LaneState::Drained() const {
   return std::all_of(stacks_.begin(), stacks_.end(), [](const Stack& stack) {
     return stack.held == Bytes(0) && stack.outstanding.empty();

@@ -307,14 +307,15 @@ void EngineLoop::SampleLedger() {
   bool shared = false, deep = false;
   for (const Lane& lane : lanes_) {
     const memory::LaneState& state = scheduler_->lane(lane.id);
-    const Bytes bottom = state.Held(End::kBottom), top = state.Held(End::kTop);
+    const Bytes bottom = state.Reach(End::kBottom), top = state.Reach(End::kTop);
     if (bottom == Bytes(0) || top == Bytes(0)) continue;
     if (lane.tides[0].job == lane.tides[1].job) continue;
     shared = true;
     const ActiveJob* a = Find(lane.tides[0].job);
     const ActiveJob* b = Find(lane.tides[1].job);
     if (a == nullptr || b == nullptr) continue;
-    deep |= bottom + top > std::max(a->prepared->Peak(), b->prepared->Peak());
+    const Bytes used = state.size() - state.Sum().free;
+    deep |= used > std::max(a->prepared->Peak(), b->prepared->Peak());
   }
   ledger_shared_ += shared;
   ledger_deep_ += deep;

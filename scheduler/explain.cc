@@ -62,10 +62,13 @@ std::string Scheduler::Why(JobId id) const {
     return absl::StrCat("jobs ", bottom->id.value(), " and ", top->id.value(),
                         " have both ends of lane ", job.lane.value());
   }
-  const Job* head = impl_->Head(lane);
+  End end = bottom == nullptr ? End::kBottom : End::kTop;
+  if (bottom == nullptr && top == nullptr && job.in_flight > 0) end = job.last_end;
+  if (!impl_->CouldStart(job.lane, end, job)) return "its last step still executes";
+  const Job* head = impl_->Head(job.lane, end);
   if (head != &job) return absl::StrCat("job ", head->id.value(), " starts before it");
   if (bottom == nullptr && top == nullptr) return "starts";
-  const std::string reason = MemoryReason(lane, bottom == nullptr ? End::kBottom : End::kTop, job);
+  const std::string reason = MemoryReason(lane, end, job);
   return reason.empty() ? "starts" : reason;
 }
 

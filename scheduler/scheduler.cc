@@ -33,11 +33,9 @@ absl::Status CheckFits(const Job& job, LaneId id, const Lane& lane) {
                    " does not fit lane ", id.value(), " of ", FormatBytes(lane.state.size())));
 }
 
-// A job at its run-ahead limit could not launch, one that does not fit never can: neither may hold
-// up the others.
-bool CouldStart(const Lane& lane, const Job& job) {
-  return job.HasRoom() && job.peak <= lane.state.size();
-}
+// A step starts on an end with fewer launches outstanding than this: enough to keep its stream fed, few
+// enough that the choice of end and job is made late, when it is known which stream runs dry first.
+constexpr int kStartBacklog = 3;
 
 bool Sound(const JobParams& params) { return params.weight > 0 && params.max_in_flight >= 1; }
 
@@ -193,13 +191,29 @@ std::optional<Decision> Scheduler::Next() {
 
 // --- decisions -----------------------------------------------------------------------------------
 
-Job* Scheduler::Impl::Head(const Lane& lane) const {
+// A job at its run-ahead limit could not launch; one that does not fit never can; one whose last step
+// is still executing on another stream would only make this one wait for it. None of them may hold up
+// the others.
+bool Scheduler::Impl::CouldStart(LaneId id, End end, const Job& job) const {
+  const bool elsewhere = job.in_flight > 0 && (job.last_lane != id || job.last_end != end);
+  return job.HasRoom() && job.peak <= lane(id).state.size() && !elsewhere;
+}
+
+Job* Scheduler::Impl::Head(LaneId id, End end) const {
   Job* head = nullptr;
-  for (Job* job : lane.waiting) {
-    if (!CouldStart(lane, *job)) continue;
+  for (Job* job : lane(id).waiting) {
+    if (!CouldStart(id, end, *job)) continue;
     if (head == nullptr || StartsBefore(policy, job->queue, head->queue)) head = job;
   }
   return head;
+}
+
+bool Scheduler::Impl::Prefers(LaneId id, End end, const Job& head) const {
+  const memory::LaneState& state = lane(id).state;
+  const int here = state.Outstanding(end), there = state.Outstanding(Other(end));
+  if (Head(id, Other(end)) == nullptr || here < there) return true;
+  if (here > there) return false;
+  return (head.last_lane == id ? head.last_end : End::kBottom) == end;
 }
 
 bool Scheduler::Impl::Granted(const Lane& lane, End end, const Job& job) const {
@@ -215,26 +229,27 @@ std::optional<Decision> Scheduler::Impl::TryEnd(LaneId id, End end) {
     if (!job->HasRoom() || !Granted(lane, end, *job)) return std::nullopt;
     return Enqueue(id, end, *job);
   }
-  if (!lane.open || lane.waiting.empty()) return std::nullopt;
-  Job* head = Head(lane);
+  if (!lane.open || lane.waiting.empty() || lane.state.Outstanding(end) >= kStartBacklog) {
+    return std::nullopt;
+  }
+  Job* head = Head(id, end);
   if (head == nullptr) return std::nullopt;
   if (lane.on(Other(end)) == nullptr) {
-    // Both ends are free: stay on the job's own stream, where its steps follow without a wait.
-    const End usual = head->last_lane == id ? head->last_end : End::kBottom;
-    if (end != usual) return std::nullopt;
+    if (!Prefers(id, end, *head)) return std::nullopt;
     lane.leader = end;
   } else {
     lane.leader = Other(end);
     if (!Granted(lane, end, *head)) return std::nullopt;
   }
-  Start(lane, end, *head);
+  Start(id, end, *head);
   return Enqueue(id, end, *head);
 }
 
-void Scheduler::Impl::Start(Lane& lane, End end, Job& job) {
+void Scheduler::Impl::Start(LaneId id, End end, Job& job) {
+  Lane& lane = this->lane(id);
   Dequeue(job);
   for (Job* other : lane.waiting) {
-    if (CouldStart(lane, *other)) ++other->queue.overtaken;
+    if (CouldStart(id, end, *other)) ++other->queue.overtaken;
   }
   job.in_step = true;
   ++job.step;

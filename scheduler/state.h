@@ -94,12 +94,16 @@ struct Scheduler::Impl {
     return *it->second;
   }
 
-  // The head of the waiting queue; null when nobody could launch.
-  Job* Head(const Lane& lane) const;
+  // The head of the waiting queue for an end; null when nobody could launch there.
+  Job* Head(LaneId id, End end) const;
+  // The job's next step could launch on this end at once, memory and order aside.
+  bool CouldStart(LaneId id, End end, const Job& job) const;
   // The one inequality, for the next sub-model of `job` on `end`.
   bool Granted(const Lane& lane, End end, const Job& job) const;
   std::optional<Decision> TryEnd(LaneId id, End end);
-  void Start(Lane& lane, End end, Job& job);
+  // With both ends free: is this the one where the next step should start?
+  bool Prefers(LaneId id, End end, const Job& head) const;
+  void Start(LaneId id, End end, Job& job);
   Decision Enqueue(LaneId id, End end, Job& job);
   std::optional<LaunchSeq> ApplyWaitRule(const Lane& lane, End end, LaunchSeq seq,
                                          std::optional<LaunchSeq> wait) const;

@@ -120,7 +120,7 @@ TEST(Scheduler, AJobAtItsRunAheadLimitDoesNotHoldUpTheQueue) {
   EXPECT_EQ(scheduler.Overtaken(JobId(1)), 0);
 }
 
-TEST(Scheduler, AStepOnAnotherEndWaitsForTheJobsOwnLastLaunch) {
+TEST(Scheduler, AStepStartsOnAnotherEndOnlyWhenTheJobsLastLaunchIsComplete) {
   Scheduler scheduler(Policy::kFifo);
   const LaneId lane = scheduler.AddLane(Bytes(100));
   Add(scheduler, 1, Hill(40), lane, [](JobParams& p) { p.max_in_flight = 1; });
@@ -144,15 +144,18 @@ TEST(Scheduler, AStepOnAnotherEndWaitsForTheJobsOwnLastLaunch) {
   scheduler.Ready(JobId(2), 0);
   EXPECT_EQ(scheduler.StandingOf(JobId(2)), Standing::kPaused);
   EXPECT_TRUE(Drain(scheduler).empty());
+  // On another stream it would only wait for its own last launch: it does not start there yet.
   const LaneId other = scheduler.AddLane(Bytes(50));
   ASSERT_TRUE(scheduler.MoveJob(JobId(2), other).ok());
+  EXPECT_TRUE(Drain(scheduler).empty());
+  EXPECT_EQ(scheduler.Why(JobId(2)), "its last step still executes");
+  scheduler.Finished(before[1].seq, Micros(5));
+  scheduler.Finished(last, Micros(5));
   launches = Drain(scheduler);
   ASSERT_EQ(launches.size(), 1u);
   EXPECT_EQ(launches[0].lane, other);
-  EXPECT_EQ(launches[0].previous, last);
-  // Known to be complete: nothing to wait for.
+  EXPECT_FALSE(launches[0].previous);
   scheduler.OpenLane(lane);
-  scheduler.Finished(last, Micros(5));
   scheduler.Finished(launches[0].seq, Micros(5));
   ASSERT_TRUE(scheduler.MoveJob(JobId(2), lane).ok());
   scheduler.Ready(JobId(2), 0);
