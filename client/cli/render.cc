@@ -47,7 +47,8 @@ std::string Reason(const v1::Job& job) {
         proto::ShortName(*v1::Job::Reason_descriptor(), static_cast<int>(job.reason())), ": ",
         job.message());
   }
-  return job.why();
+  // A running job's waits between sub-models come and go: `ebb why` and `ebb show` tell them.
+  return job.state() == v1::Job::STATE_RUNNING ? "" : job.why();
 }
 
 // One end of a lane as `width` characters from its end inwards: held, then waiting.

@@ -86,7 +86,9 @@ class Display {
                   StateName(job).c_str(), WithCommas(job.step()).c_str(),
                   WithCommas(job.total_steps()).c_str(), Short(job.epoch()).c_str(),
                   Metrics(job, "  ").c_str(),
-                  job.why().empty() ? "" : absl::StrCat("  ", job.why()).c_str());
+                  job.why().empty() || job.state() == v1::Job::STATE_RUNNING
+                      ? ""
+                      : absl::StrCat("  ", job.why()).c_str());
     }
     std::fflush(stdout);
   }

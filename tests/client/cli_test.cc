@@ -120,6 +120,7 @@ TEST(Render, TheJobTableLinesUp) {
   running.set_share(0.48);
   running.set_step_peak_bytes(int64_t{3} << 30);
   running.mutable_eta()->set_seconds(1260);
+  running.set_why("a wait of a moment");
   v1::Job& queued = *list.add_jobs();
   queued.set_id("j-19");
   queued.set_name("dlrm");
