@@ -18,7 +18,8 @@ absl::Status Invalid(absl::string_view what) { return absl::InvalidArgumentError
 
 class Exporter {
  public:
-  Exporter(onnx::GraphProto* graph, const Survey& survey) : graph_(*graph), survey_(survey) {}
+  Exporter(onnx::ModelProto* model, const Survey& survey)
+      : graph_(*model->mutable_graph()), survey_(survey), ir_version_(model->ir_version()) {}
 
   absl::Status Replace(const std::string& name, const HostTensor& tensor) {
     if (tensor.type.bytes() != Bytes(static_cast<int64_t>(tensor.data.size()))) {
@@ -79,10 +80,18 @@ class Exporter {
     proto->set_data_type(OnnxFromDType(tensor.type.dtype));
     for (int64_t dim : tensor.type.shape) proto->add_dims(dim);
     WriteTensor(tensor, proto);
+    if (ir_version_ >= 4) return;
+    // Before IR version 4 every initializer is an input too.
+    onnx::ValueInfoProto* input = graph_.add_input();
+    input->set_name(name);
+    auto* type = input->mutable_type()->mutable_tensor_type();
+    type->set_elem_type(proto->data_type());
+    for (int64_t dim : tensor.type.shape) type->mutable_shape()->add_dim()->set_dim_value(dim);
   }
 
   onnx::GraphProto& graph_;
   const Survey& survey_;
+  const int64_t ir_version_;
   std::vector<int> removed_;
 };
 
@@ -96,7 +105,7 @@ absl::StatusOr<std::string> ExportOnnx(absl::string_view original,
   std::vector<std::string> names;  // sorted, so that the same weights give the same bytes
   for (const auto& [name, tensor] : weights) names.push_back(name);
   std::sort(names.begin(), names.end());
-  Exporter exporter(model.mutable_graph(), survey);
+  Exporter exporter(&model, survey);
   for (const std::string& name : names) {
     EBB_RETURN_IF_ERROR(exporter.Replace(name, weights.at(name)));
   }

@@ -63,6 +63,12 @@ absl::StatusOr<ValueId> ConvertContext::Promote(size_t i, Role role) {
 absl::StatusOr<ValueId> ConvertContext::Weight(size_t i) { return Promote(i, Role::kParam); }
 absl::StatusOr<ValueId> ConvertContext::Statistic(size_t i) { return Promote(i, Role::kBuffer); }
 
+bool ConvertContext::SharesStatistics(ValueId mean, ValueId var) {
+  const bool mean_is_new = state_->written.insert(mean).second;
+  const bool var_is_new = state_->written.insert(var).second;
+  return !mean_is_new || !var_is_new;
+}
+
 ValueId ConvertContext::Rng() {
   Graph& graph = state_->result.graph;
   const ValueId existing = graph.Find("ebb.rng");

@@ -34,6 +34,7 @@ struct ImportState {
   HostBudget budget;
   ImportedModel result;
   absl::flat_hash_map<std::string, Known> values;  // by ONNX name
+  absl::flat_hash_set<ValueId> written;            // running statistics of training batch norms
   absl::flat_hash_set<std::string> read;           // names that live nodes or the outputs read
 
   // The graph value of an ONNX value; makes the constant or the Transpose that it stands for.
@@ -67,6 +68,8 @@ class ConvertContext : public NodeView {
   // buffer, under its ONNX name.
   absl::StatusOr<ValueId> Weight(size_t i);
   absl::StatusOr<ValueId> Statistic(size_t i);
+  // Are these values written by a node already, or one value? Marks them as written.
+  bool SharesStatistics(ValueId mean, ValueId var);
   // "ebb.rng", added when it is first needed.
   ValueId Rng();
   // A number that no other node of the graph has.

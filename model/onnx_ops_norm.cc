@@ -41,6 +41,10 @@ absl::Status BatchNormalization(ConvertContext& c) {
     return c.Result("BatchNormInference", {x, scale, bias, mean, var}, {{"epsilon", epsilon}});
   }
   // ONNX's momentum is the share of the old value, the graph's (and PyTorch's) that of the new one.
+  if (c.SharesStatistics(mean, var)) {
+    return c.Invalid("its running statistics are those of another node, and both would write them; "
+                     "give each batch norm statistics of its own");
+  }
   EBB_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
                        c.EmitAll("BatchNorm", {x, scale, bias, mean, var},
                                  {{"epsilon", epsilon}, {"momentum", 1 - c.Float("momentum", 0.9)}}));
