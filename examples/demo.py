@@ -7,6 +7,7 @@ Python 3 standard library only.
 """
 
 import argparse
+import calendar
 import json
 import os
 import shutil
@@ -46,7 +47,7 @@ def mib(count):
 def seconds_of(stamp):
     """Seconds since the epoch of an RFC 3339 stamp in UTC with up to nine decimals."""
     whole, _, rest = stamp.partition("+")[0].partition(".")
-    return time.mktime(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) + float("0." + (rest or "0"))
+    return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) + float("0." + (rest or "0"))
 
 
 class Daemon:
@@ -90,7 +91,11 @@ class Daemon:
             [os.path.join(self.bin_dir, "ebb"), command, "--server", self.server, *args],
             capture_output=True, text=True)
         if done.returncode != 0:
-            raise DemoError(f"ebb {command} {' '.join(args)}: {done.stderr.strip()}")
+            message = f"ebb {command} {' '.join(args)}: {done.stderr.strip()}"
+            if self.process.poll() is not None:
+                self.log.seek(0)
+                message += f"\nebbd has ended with {self.process.returncode}:\n{self.log.read()}"
+            raise DemoError(message)
         return done.stdout
 
     def submit(self, name):

@@ -1,14 +1,11 @@
-// ebb-random-search: a random search over learning rate, optimizer, seed and model, written on the C++
-// client library. It keeps --parallel trials in a running ebbd, which packs them onto its device, and
-// cancels those that fall behind.
+// ebb-random-search: a random search over learning rate, optimizer, seed and model, written on the
+// C++ client library. It keeps --parallel trials in a running ebbd, which packs them onto its
+// device, and cancels those that fall behind.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
-#include <exception>
-#include <map>
-#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -17,7 +14,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/mutex.h"
 #include "base/status.h"
 #include "client/cli/args.h"
@@ -50,10 +46,9 @@ constexpr char kUsage[] =
 std::atomic<bool> interrupted = false;
 
 struct Options {
-  std::string spec, server;
   int trials = 16, parallel = 6;
   uint64_t seed = 1;
-  std::vector<std::string> models, overrides;
+  std::vector<std::string> models;
 };
 
 struct Trial {
@@ -65,39 +60,14 @@ struct Trial {
   std::vector<double> best;  // after each evaluation
 };
 
-absl::StatusOr<std::optional<Options>> ParseOptions(const std::vector<std::string>& words) {
-  EBB_ASSIGN_OR_RETURN(const cli::Args args,
-                       cli::Args::Parse(words, {{"spec", "FILE", ""},
-                                                {"trials", "N", ""},
-                                                {"parallel", "K", ""},
-                                                {"seed", "S", ""},
-                                                {"model", "FILE", ""},
-                                                {"set", "KEY=VALUE", ""},
-                                                {"server", "ADDRESS", ""},
-                                                {"help", "", ""}}));
-  if (args.Has("help")) return std::nullopt;
-  if (!args.positional().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", args.positional()[0], "' is not a flag; a job file goes after --spec"));
+// A flag that is a number from `least` up; stays as it is when the flag is not given.
+template <typename T>
+absl::Status Number(const cli::Args& args, const std::string& flag, T least, T* value) {
+  if (!args.Has(flag) || (absl::SimpleAtoi(args.Get(flag), value) && *value >= least)) {
+    return absl::OkStatus();
   }
-  Options options;
-  options.spec = args.Get("spec");
-  options.server = args.Get("server");
-  options.models = args.All("model");
-  options.overrides = args.All("set");
-  if (options.spec.empty()) return absl::InvalidArgumentError("--spec FILE is missing");
-  for (const auto& [name, value] : {std::pair{"trials", &options.trials},
-                                    std::pair{"parallel", &options.parallel}}) {
-    if (args.Has(name) && (!absl::SimpleAtoi(args.Get(name), value) || *value < 1)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", name, " must be a number from 1 up, not '", args.Get(name), "'"));
-    }
-  }
-  if (args.Has("seed") && !absl::SimpleAtoi(args.Get("seed"), &options.seed)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--seed must be a number from 0 up, not '", args.Get("seed"), "'"));
-  }
-  return options;
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, " must be a number from ", least,
+                                                 " up, not '", args.Get(flag), "'"));
 }
 
 // The trials depend on the seed alone, not on how they run.
@@ -241,8 +211,8 @@ void PrintTable(std::vector<Trial> trials) {
   std::stable_sort(trials.begin(), trials.end(), [](const Trial& a, const Trial& b) {
     return (a.best.empty() ? -1 : a.best.back()) > (b.best.empty() ? -1 : b.best.back());
   });
-  std::vector<std::vector<std::string>> rows = {
-      {"BEST VAL/ACCURACY", "TRIAL", "JOB", "MODEL", "OPTIMIZER", "LR", "SEED", "EVALS", "OUTCOME"}};
+  std::vector<std::vector<std::string>> rows = {{"BEST VAL/ACCURACY", "TRIAL", "JOB", "MODEL",
+                                                 "OPTIMIZER", "LR", "SEED", "EVALS", "OUTCOME"}};
   for (const Trial& trial : trials) {
     rows.push_back({trial.best.empty() ? "-" : absl::StrFormat("%.4f", trial.best.back()),
                     trial.spec.name(), trial.job.empty() ? "-" : trial.job, trial.model,
@@ -252,50 +222,58 @@ void PrintTable(std::vector<Trial> trials) {
   std::printf("\n%s", cli::Table(rows).c_str());
 }
 
-absl::Status Run(const Options& options) {
-  EBB_ASSIGN_OR_RETURN(const v1::JobSpec base,
-                       client::ReadSpecFile(options.spec, options.overrides));
-  EBB_ASSIGN_OR_RETURN(const auto client, client::Client::Connect(options.server));
+absl::Status Run(const std::vector<std::string>& words) {
+  EBB_ASSIGN_OR_RETURN(const cli::Args args, cli::Args::Parse(words, {{"spec", "FILE", ""},
+                                                                      {"trials", "N", ""},
+                                                                      {"parallel", "K", ""},
+                                                                      {"seed", "S", ""},
+                                                                      {"model", "FILE", ""},
+                                                                      {"set", "KEY=VALUE", ""},
+                                                                      {"server", "ADDRESS", ""},
+                                                                      {"help", "", ""}}));
+  if (args.Has("help")) {
+    std::fputs(kUsage, stdout);
+    return absl::OkStatus();
+  }
+  const std::string path = args.Get("spec");
+  if (path.empty() || !args.positional().empty()) {
+    return absl::InvalidArgumentError("give one job file, as --spec FILE; see --help");
+  }
+  Options options;
+  options.models = args.All("model");
+  EBB_RETURN_IF_ERROR(Number(args, "trials", 1, &options.trials));
+  EBB_RETURN_IF_ERROR(Number(args, "parallel", 1, &options.parallel));
+  EBB_RETURN_IF_ERROR(Number(args, "seed", uint64_t{0}, &options.seed));
+
+  EBB_ASSIGN_OR_RETURN(const v1::JobSpec base, client::ReadSpecFile(path, args.All("set")));
+  EBB_ASSIGN_OR_RETURN(const auto client, client::Client::Connect(args.Get("server")));
   std::vector<Trial> trials = DrawTrials(options, base);
   client::Uploader uploader(client.get());
   for (Trial& trial : trials) {
-    EBB_RETURN_IF_ERROR(uploader.Upload(client::DirectoryOf(options.spec), &trial.spec));
+    EBB_RETURN_IF_ERROR(uploader.Upload(client::DirectoryOf(path), &trial.spec));
   }
   const absl::Status status = Search(client.get(), &trials).Run(options.parallel);
   PrintTable(trials);
   EBB_RETURN_IF_ERROR(status);
   if (interrupted) return absl::CancelledError("interrupted; the trials that ran were cancelled");
-  if (std::all_of(trials.begin(), trials.end(), [](const Trial& t) { return t.best.empty(); })) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "no trial reported ", kMetric, "; ", options.spec, " needs data.val and metrics: [accuracy]"));
+  if (std::any_of(trials.begin(), trials.end(), [](const Trial& t) { return !t.best.empty(); })) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
-}
-
-int Main(int argc, char** argv) {
-  const auto options = ParseOptions(std::vector<std::string>(argv + 1, argv + argc));
-  if (options.ok() && !options->has_value()) {
-    std::fputs(kUsage, stdout);
-    return 0;
-  }
-  std::signal(SIGINT, [](int) {
-    interrupted = true;
-    std::signal(SIGINT, SIG_DFL);
-  });
-  const absl::Status status = options.ok() ? Run(**options) : options.status();
-  if (status.ok()) return 0;
-  std::fprintf(stderr, "ebb-random-search: %s\n", std::string(status.message()).c_str());
-  return absl::IsInvalidArgument(status) ? 2 : 1;
+  return absl::FailedPreconditionError(
+      absl::StrCat("no trial reported ", kMetric,
+                   ": see OUTCOME; the job needs data.val and metrics: [accuracy]"));
 }
 
 }  // namespace
 }  // namespace ebb::examples
 
 int main(int argc, char** argv) {
-  try {
-    return ebb::examples::Main(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "ebb-random-search: %s\n", error.what());
-    return 1;
-  }
+  std::signal(SIGINT, [](int) {
+    ebb::examples::interrupted = true;
+    std::signal(SIGINT, SIG_DFL);  // the second one ends it at once
+  });
+  const absl::Status status = ebb::examples::Run({argv + 1, argv + argc});
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "ebb-random-search: %s\n", std::string(status.message()).c_str());
+  return absl::IsInvalidArgument(status) ? 2 : 1;
 }
