@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "device/device.h"
+#include "model/init.h"
 #include "model/onnx_tensor.h"
 #include "tests/model/onnx_builder.h"
 #include "tests/testing/run_graph.h"
@@ -44,21 +45,30 @@ absl::StatusOr<HostTensor> Forward(device::Device& device, const model::Imported
   return runner->Get(lowered.outputs[0]);
 }
 
-class LightModel : public ::testing::TestWithParam<const char*> {};
-
-TEST_P(LightModel, ForwardMatchesTheExpectedOutput) {
-  const std::string stem = absl::StrCat(DataDir(), "/light_", GetParam());
-  if (!std::filesystem::exists(stem + ".onnx")) {
-    GTEST_SKIP() << stem << ".onnx is absent: set EBB_TEST_DATA to the folder of onnx-light";
-  }
+absl::StatusOr<model::ImportedModel> Import(const std::string& path) {
   model::ImportOptions options;
   options.batch_norm = model::BatchNormMode::kFrozen;
   options.dropout = 0;
   options.untie_uniform = true;
-  const auto imported = model::ImportOnnx(testing::ReadBinary(stem + ".onnx"), options);
+  return model::ImportOnnx(testing::ReadBinary(path), options);
+}
+
+class LightModel : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    stem_ = absl::StrCat(DataDir(), "/light_", GetParam());
+    if (!std::filesystem::exists(stem_ + ".onnx")) {
+      GTEST_SKIP() << stem_ << ".onnx is absent: set EBB_TEST_DATA to the folder of onnx-light";
+    }
+  }
+  std::string stem_;
+};
+
+TEST_P(LightModel, ForwardMatchesTheExpectedOutput) {
+  const auto imported = Import(stem_ + ".onnx");
   ASSERT_TRUE(imported.ok()) << imported.status();
   model::onnx::TensorProto proto;
-  ASSERT_TRUE(proto.ParseFromString(testing::ReadBinary(stem + "_output_0.pb")));
+  ASSERT_TRUE(proto.ParseFromString(testing::ReadBinary(stem_ + "_output_0.pb")));
   const auto want = model::ReadTensor(proto, "");
   ASSERT_TRUE(want.ok()) << want.status();
   const auto device = device::OpenDevice("cpu", {});
@@ -71,6 +81,37 @@ TEST_P(LightModel, ForwardMatchesTheExpectedOutput) {
     ASSERT_NEAR(a[i], b[i], 1e-7 + 1e-3 * std::fabs(b[i])) << "element " << i;
   }
 }
+
+class SmallLightModel : public LightModel {};
+
+TEST_P(SmallLightModel, DrawnWeightsGiveTheSameOnCpuAsOnTheReference) {
+  auto imported = Import(stem_ + ".onnx");
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const absl::Status drawn = model::Reinitialize(
+      imported->graph, {{"*", "kaiming_normal"}}, 7, &imported->weights);
+  ASSERT_TRUE(drawn.ok()) << drawn;
+  std::vector<double> results[2];
+  for (int i = 0; i < 2; ++i) {
+    const auto device = device::OpenDevice(i == 0 ? "ref" : "cpu", {});
+    ASSERT_TRUE(device.ok()) << device.status();
+    const auto got = Forward(**device, *imported);
+    ASSERT_TRUE(got.ok()) << got.status();
+    results[i] = testing::ToDoubles(*got);
+  }
+  double error = 0, norm = 0, sum = 0;
+  for (size_t i = 0; i < results[0].size(); ++i) {
+    error += std::pow(results[0][i] - results[1][i], 2);
+    norm += std::pow(results[0][i], 2);
+    sum += results[0][i];
+  }
+  const double mean = sum / static_cast<double>(results[0].size());
+  EXPECT_GT(norm, 1.01 * mean * sum) << "the outputs are all the same";
+  EXPECT_LT(std::sqrt(error / norm), 1e-4);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, SmallLightModel,
+                         ::testing::Values("inception_v1", "shufflenet", "squeezenet"),
+                         [](const auto& info) { return std::string(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(All, LightModel,
                          ::testing::Values("bvlc_alexnet", "densenet121", "inception_v1",
