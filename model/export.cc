@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "absl/strings/match.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -41,7 +41,7 @@ class Exporter {
       }
     }
     const auto producer = survey_.producer.find(name);
-    if (producer != survey_.producer.end() && graph_.node(producer->second).output_size() == 1) {
+    if (producer != survey_.producer.end() && IsConstant(producer->second)) {
       removed_.push_back(producer->second);
       Append(name, tensor);
       return absl::OkStatus();
@@ -56,6 +56,27 @@ class Exporter {
   }
 
  private:
+  // A node of one output that depends on no input and no weight: importing can have computed it.
+  bool IsConstant(int node) const {
+    if (graph_.node(node).output_size() != 1) return false;
+    absl::flat_hash_set<int> seen = {node};
+    std::vector<int> work = {node};
+    while (!work.empty()) {
+      const onnx::NodeProto& visited = graph_.node(work.back());
+      work.pop_back();
+      for (const std::string& input : visited.input()) {
+        const auto it = survey_.producer.find(input);
+        if (it != survey_.producer.end()) {
+          if (seen.insert(it->second).second) work.push_back(it->second);
+        } else if (!input.empty() && (!survey_.initializer.contains(input) ||
+                                      survey_.weights.contains(input))) {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
   static absl::Status CheckType(const std::string& name, const onnx::TensorProto& proto,
                                 const HostTensor& tensor) {
     auto type = TensorTypeOf(proto);

@@ -83,8 +83,21 @@ absl::StatusOr<std::vector<int64_t>> NodeView::KnownInts(size_t i, absl::string_
   return AsInts(*tensor);
 }
 
+absl::Status NodeView::CheckSpelling(absl::string_view name, size_t i, int input_since) const {
+  if (opset_ < input_since && Has(i)) {
+    return Invalid(absl::StrCat(name, " is an attribute before opset ", input_since, ", not input ",
+                                i, "; the file does not fit the opset that it names"));
+  }
+  if (opset_ >= input_since && HasAttr(name)) {
+    return Invalid(absl::StrCat(name, " is input ", i, " since opset ", input_since,
+                                ", not an attribute; the file does not fit the opset that it names"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<int64_t>> NodeView::AttrOrInput(absl::string_view name, size_t i,
                                                            int input_since) const {
+  EBB_RETURN_IF_ERROR(CheckSpelling(name, i, input_since));
   if (opset_ < input_since) return Ints(name);
   if (!Has(i)) return std::vector<int64_t>();
   return KnownInts(i, name);

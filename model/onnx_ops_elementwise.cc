@@ -47,6 +47,7 @@ absl::Status Clip(ConvertContext& c) {
   Attrs attrs;
   for (const char* name : {"min", "max"}) {
     const size_t input = name[1] == 'i' ? 1 : 2;
+    EBB_RETURN_IF_ERROR(c.CheckSpelling(name, input, 11));
     if (c.opset() < 11) {
       if (c.HasAttr(name)) attrs.Set(name, c.Float(name, 0));
     } else if (c.Has(input)) {

@@ -71,6 +71,7 @@ absl::Status Pad(ConvertContext& c) {
     return c.Unimplemented(absl::StrCat("mode '", mode, "' is not supported; use constant padding"));
   }
   EBB_ASSIGN_OR_RETURN(const Ints given, c.AttrOrInput("pads", 1, 11));
+  EBB_RETURN_IF_ERROR(c.CheckSpelling("value", 2, 11));
   double value = c.Float("value", 0);
   if (c.opset() >= 11 && c.Has(2)) {
     EBB_ASSIGN_OR_RETURN(const HostTensor* constant, c.Known(2, "constant_value"));

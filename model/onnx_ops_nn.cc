@@ -95,10 +95,10 @@ absl::Status GlobalMaxPool(ConvertContext& c) {
 
 // Whether a Dropout drops at all, and how much.
 absl::StatusOr<double> DropoutRatio(ConvertContext& c) {
+  EBB_RETURN_IF_ERROR(c.CheckSpelling("ratio", 1, 12));
   double ratio = c.Float("ratio", 0.5);
   bool training = true;  // before opset 12 only training exports had the node
   if (c.opset() >= 12) {
-    ratio = 0.5;
     if (c.Has(1)) {
       EBB_ASSIGN_OR_RETURN(const HostTensor* tensor, c.Known(1, "ratio"));
       if (tensor->data.empty()) return c.Invalid("ratio is empty");

@@ -100,6 +100,9 @@ TEST(ExportOnnx, RefusesWeightsThatTheFileHasNotOrOtherwise) {
               HasSubstr("weight 'w' is f32[4], in the file it is f32[2,2]"));
   const auto doubles = HostTensor::Of<double>(DType::kF64, {2, 2}, {0, 0, 0, 0});
   EXPECT_THAT(ErrorOf(original, {{"w", doubles}}), HasSubstr("f64"));
+  // What a node computes from data or from weights is no weight.
+  EXPECT_THAT(ErrorOf(original, {{"a", testing::Floats({1, 2}, {0, 0})}}), HasSubstr("'a'"));
+  EXPECT_THAT(ErrorOf(original, {{"same", testing::Floats({2}, {0, 0})}}), HasSubstr("'same'"));
   EXPECT_FALSE(model::ExportOnnx("damaged", {}).ok());
 }
 
