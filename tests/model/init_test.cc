@@ -24,7 +24,8 @@ using ::testing::HasSubstr;
 
 using Ints = std::vector<int64_t>;
 
-// Conv 2->8 3x3 in 2 groups, BatchNorm, a Gemm of each orientation, MatMul with a bias, an embedding.
+// Conv 2->8 3x3 in 2 groups, BatchNorm, a Gemm of each orientation, MatMul with a bias, an
+// embedding.
 model::ImportedModel Net() {
   testing::OnnxBuilder b;
   b.Input("x", {testing::kDynamic, 4, 6, 6}).Input("ids", {testing::kDynamic, 5}, DType::kI64);
@@ -108,10 +109,10 @@ TEST(Reinitialize, NamedSchemesUseTheFansOfTheLayer) {
   ExpectUniform(Drawn({{"fc.*", "kaiming_uniform"}}), "fc.weight", std::sqrt(6 / 128.0));
   ExpectUniform(Drawn({{"out.*", "xavier_uniform"}}), "out.weight", std::sqrt(6 / 70.0));
   ExpectUniform(Drawn({{"conv.*", "xavier_uniform"}}), "conv.weight", std::sqrt(6 / (18 + 72.0)));
-  EXPECT_NEAR(Of(Drawn({{"fc.*", "kaiming_normal"}}), "fc.weight").deviation,
-              std::sqrt(2 / 128.0), 0.003);
-  EXPECT_NEAR(Of(Drawn({{"fc.*", "xavier_normal"}}), "fc.weight").deviation,
-              std::sqrt(2 / 178.0), 0.003);
+  EXPECT_NEAR(Of(Drawn({{"fc.*", "kaiming_normal"}}), "fc.weight").deviation, std::sqrt(2 / 128.0),
+              0.003);
+  EXPECT_NEAR(Of(Drawn({{"fc.*", "xavier_normal"}}), "fc.weight").deviation, std::sqrt(2 / 178.0),
+              0.003);
   EXPECT_NEAR(Of(Drawn({{"fc.*", "normal:0.02"}}), "fc.weight").deviation, 0.02, 0.0006);
   EXPECT_THAT(testing::ToDoubles(Drawn({{"fc.bias", "zeros"}}).at("fc.bias")), Each(0));
   EXPECT_THAT(testing::ToDoubles(Drawn({{"fc.bias", "ones"}}).at("fc.bias")), Each(1));

@@ -1,5 +1,5 @@
-// Every opset from 7 to 23 in its own spelling gives the same graph, and a spelling of another opset is
-// refused instead of ignored.
+// Every opset from 7 to 23 in its own spelling gives the same graph, and a spelling of another
+// opset is refused instead of ignored.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,7 +60,8 @@ TEST_P(Opset, SqueezesAndUnsqueezesTheNamedAxes) {
 }
 
 TEST_P(Opset, ReducesTheNamedAxes) {
-  for (const auto& [op, since] : {std::pair{"ReduceSum", 13}, {"ReduceMean", 18}, {"ReduceMax", 18}}) {
+  for (const auto& [op, since] :
+       {std::pair{"ReduceSum", 13}, {"ReduceMean", 18}, {"ReduceMax", 18}}) {
     OnnxBuilder b = One(op, {2, 3, 4});
     ListOf(b, GetParam(), since, "axes", {1});
     b.With("keepdims", 0);
@@ -118,7 +119,9 @@ TEST_P(Opset, TrainsBatchNorm) {
   for (const char* name : {"s", "b", "m", "v"}) b.Ramp(name, {3});
   std::vector<std::string> outputs = {"y", "m2", "v2"};
   if (GetParam() < 14) outputs = {"y", "m2", "v2", "saved_m", "saved_v"};
-  b.Node("BatchNormalization", {"x", "s", "b", "m", "v"}, outputs).With("momentum", 0.9).Output("y");
+  b.Node("BatchNormalization", {"x", "s", "b", "m", "v"}, outputs)
+      .With("momentum", 0.9)
+      .Output("y");
   if (GetParam() >= 14) b.With("training_mode", 1);
   EXPECT_NEAR(NodeOf(Import(b).graph, "BatchNorm").attrs.Float("momentum", 0), 0.1, 1e-6);
 }
