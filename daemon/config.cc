@@ -122,7 +122,7 @@ const std::vector<Option>& Options() {
       {"policy", "NAME", "fair, fifo, priority or shortest (default fair)", SetPolicy},
       {"quantum", "SIZE", "memory that a sub-model aims at (default 0: by the pool)",
        SetBytes(&Config::quantum, Bytes(0))},
-      {"max_in_flight", "N", "launched, unfinished sub-models a job (default 4)",
+      {"max_in_flight", "N", "launched, unfinished sub-models a job (default 2)",
        SetInt(&Config::max_in_flight, 1, 64)},
       {"upload_limit", "SIZE", "largest file that can be stored (default 16GiB)",
        SetBytes(&Config::upload_limit, Bytes(1))},

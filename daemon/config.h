@@ -25,7 +25,7 @@ struct Config {
   int max_lanes = 0;           // 0: as many as the device can run
   scheduler::Policy policy = scheduler::Policy::kFair;
   Bytes quantum;  // 0: from the pool
-  int max_in_flight = 4;
+  int max_in_flight = 2;
   Bytes upload_limit = GiB(16);
   Bytes store_limit = GiB(256);
   LogLevel log_level = LogLevel::kInfo;

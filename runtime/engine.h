@@ -23,7 +23,7 @@ struct EngineOptions {
   Bytes quantum;       // memory a sub-model aims at; 0: from the pool (partitioner::QuantumFor)
   int max_lanes = 0;   // 0: as many as the device can run steps of, in pairs
   scheduler::Policy policy = scheduler::Policy::kFair;
-  int max_in_flight = 4;  // launched, unfinished sub-models a job
+  int max_in_flight = 2;  // launched, unfinished sub-models a job: one executes, one follows it
 };
 
 struct BlockReport {
@@ -68,9 +68,8 @@ struct MemoryReport {
 // How much jobs really overlapped since the start or the last reset.
 struct OverlapReport {
   int64_t samples = 0;        // of the ledger: one a scheduling decision
-  // Of one lane: blocks of two jobs were in use (held, or behind a launch that is not complete) ...
-  int64_t shared = 0;
-  int64_t deep = 0;           // ... and together they took more than either's own step peak
+  int64_t shared = 0;         // two jobs held blocks in one lane
+  int64_t deep = 0;           // ... and together more than either's own step peak
   Micros wall;                // since the first launch
   Micros busy;                // at least one job's sub-model was executing
   Micros concurrent;          // sub-models of two or more jobs were executing

@@ -57,30 +57,42 @@ JobId EngineLoop::Submit(std::unique_ptr<PreparedJob> prepared) {
   return id;
 }
 
+ActiveJob* EngineLoop::Settle(JobId id, int ActiveJob::*counter) {
+  if (ActiveJob* job = Find(id)) {
+    --(job->*counter);
+    return job;
+  }
+  for (const auto& ended : ended_) {
+    if (ended->id == id) --(*ended.*counter);
+  }
+  return nullptr;
+}
+
+void EngineLoop::CopyAside(ActiveJob& job, void* to, const void* from, Bytes bytes,
+                           std::function<void(ActiveJob&)> then) {
+  device_->Copy(aux_stream_, to, from, bytes);
+  ++job.outstanding;
+  const auto done = [this, id = job.id, then = std::move(then)](const absl::Status& status) {
+    ActiveJob* job = Settle(id, &ActiveJob::outstanding);
+    if (job == nullptr) return;
+    if (!status.ok()) {
+      EndJob(id, JobState::kFailed, EndReason::kDevice, std::string(status.message()));
+      return;
+    }
+    then(*job);
+  };
+  aux_ops_.push_back({device_->Record(aux_stream_), done});
+}
+
 // The job's region has just been made: its initial values go in before its first step.
 void EngineLoop::Upload(ActiveJob& job) {
   auto image = std::make_shared<std::vector<char>>(InitialImage(*job.prepared));
   job.prepared->weights.clear();  // the image has them
-  device_->Copy(aux_stream_, job.region->base(), image->data(),
-                Bytes(static_cast<int64_t>(image->size())));
-  ++job.outstanding;
-  aux_ops_.push_back({device_->Record(aux_stream_), [this, id = job.id, image](const absl::Status& status) {
-                        ActiveJob* job = Find(id);
-                        if (job == nullptr) {
-                          for (const auto& ended : ended_) {
-                            if (ended->id == id) --ended->outstanding;
-                          }
-                          return;
-                        }
-                        --job->outstanding;
-                        if (!status.ok()) {
-                          EndJob(id, JobState::kFailed, EndReason::kDevice,
-                              std::string(status.message()));
-                          return;
-                        }
-                        job->uploaded = true;
-                        Pump(*job);
-                      }});
+  CopyAside(job, job.region->base(), image->data(), Bytes(static_cast<int64_t>(image->size())),
+            [this, image](ActiveJob& job) {
+              job.uploaded = true;
+              Pump(job);
+            });
 }
 
 void EngineLoop::StageNext(ActiveJob& job, int slot) {
@@ -103,14 +115,8 @@ void EngineLoop::StageNext(ActiveJob& job, int slot) {
   request.valid = reinterpret_cast<int64_t*>(base + offsets.back().count());
   request.done = [this, id = job.id, run = run.get()](int64_t valid) {
     Post([this, id, run, valid] {
-      ActiveJob* job = Find(id);
-      if (job == nullptr) {
-        for (const auto& ended : ended_) {
-          if (ended->id == id) --ended->fills_pending;
-        }
-        return;
-      }
-      --job->fills_pending;
+      ActiveJob* job = Settle(id, &ActiveJob::fills_pending);
+      if (job == nullptr) return;
       run->staged = true;
       run->valid = valid;
       Pump(*job);
@@ -202,30 +208,16 @@ void EngineLoop::FinishStep(ActiveJob& job) {
 void EngineLoop::BeginSnapshot(ActiveJob& job) {
   job.snapshotting = true;
   auto image = std::make_shared<std::vector<char>>(job.prepared->resident.state_end.count());
-  device_->Copy(aux_stream_, image->data(), job.region->base(), job.prepared->resident.state_end);
-  ++job.outstanding;
-  aux_ops_.push_back(
-      {device_->Record(aux_stream_), [this, id = job.id, image](const absl::Status& status) {
-         ActiveJob* job = Find(id);
-         if (job == nullptr) {
-           for (const auto& ended : ended_) {
-             if (ended->id == id) --ended->outstanding;
-           }
-           return;
-         }
-         --job->outstanding;
-         if (!status.ok()) {
-           EndJob(id, JobState::kFailed, EndReason::kDevice, std::string(status.message()));
-           return;
-         }
-         auto result = std::make_shared<JobResult>();
-         result->weights = TensorsOf(*job->prepared, *image, graph::Role::kParam);
-         result->weights.merge(TensorsOf(*job->prepared, *image, graph::Role::kBuffer));
-         result->slots = TensorsOf(*job->prepared, *image, graph::Role::kOptState);
-         result->onnx = job->prepared->spec.model.onnx;
-         Publish(*job, [&](Board::Record& record) { record.result = result; });
-         EndJob(id, JobState::kSucceeded, EndReason::kNone, "");
-       }});
+  CopyAside(job, image->data(), job.region->base(), job.prepared->resident.state_end,
+            [this, image](ActiveJob& job) {
+              auto result = std::make_shared<JobResult>();
+              result->weights = TensorsOf(*job.prepared, *image, graph::Role::kParam);
+              result->weights.merge(TensorsOf(*job.prepared, *image, graph::Role::kBuffer));
+              result->slots = TensorsOf(*job.prepared, *image, graph::Role::kOptState);
+              result->onnx = job.prepared->spec.model.onnx;
+              Publish(job, [&](Board::Record& record) { record.result = result; });
+              EndJob(job.id, JobState::kSucceeded, EndReason::kNone, "");
+            });
 }
 
 void EngineLoop::EndJob(JobId id, JobState state, EndReason reason, const std::string& message) {

@@ -181,14 +181,8 @@ void EngineLoop::OnComplete(const Launch& launch, const device::EventState& stat
   const Micros duration = state.end - state.start;
   overlap_->Completed(launch.stream, state.start, state.end);
   scheduler_->Finished(launch.seq, duration);
-  ActiveJob* job = Find(launch.job);
-  if (job == nullptr) {  // it has ended; only its memory waits for this
-    for (const auto& ended : ended_) {
-      if (ended->id == launch.job) --ended->outstanding;
-    }
-    return;
-  }
-  --job->outstanding;
+  ActiveJob* job = Settle(launch.job, &ActiveJob::outstanding);
+  if (job == nullptr) return;
   job->busy += static_cast<double>(duration.count());
   if (!state.status.ok()) {
     EndJob(launch.job, JobState::kFailed, EndReason::kDevice, std::string(state.status.message()));
@@ -307,15 +301,14 @@ void EngineLoop::SampleLedger() {
   bool shared = false, deep = false;
   for (const Lane& lane : lanes_) {
     const memory::LaneState& state = scheduler_->lane(lane.id);
-    const Bytes bottom = state.Reach(End::kBottom), top = state.Reach(End::kTop);
+    const Bytes bottom = state.Held(End::kBottom), top = state.Held(End::kTop);
     if (bottom == Bytes(0) || top == Bytes(0)) continue;
     if (lane.tides[0].job == lane.tides[1].job) continue;
     shared = true;
     const ActiveJob* a = Find(lane.tides[0].job);
     const ActiveJob* b = Find(lane.tides[1].job);
     if (a == nullptr || b == nullptr) continue;
-    const Bytes used = state.size() - state.Sum().free;
-    deep |= used > std::max(a->prepared->Peak(), b->prepared->Peak());
+    deep |= bottom + top > std::max(a->prepared->Peak(), b->prepared->Peak());
   }
   ledger_shared_ += shared;
   ledger_deep_ += deep;

@@ -102,6 +102,13 @@ class EngineLoop {
   void Retire();                       // frees jobs that have ended and have nothing outstanding
   void Upload(ActiveJob& job);
   void Publish(const ActiveJob& job, const std::function<void(Board::Record&)>& change);
+  // Work that was counted for the job is complete. Null when the job has ended meanwhile: then only its
+  // memory waited for it.
+  ActiveJob* Settle(JobId job, int ActiveJob::*counter);
+  // A copy on the auxiliary stream, counted as outstanding; `then` runs when it has succeeded and the
+  // job still lives. A failure ends the job.
+  void CopyAside(ActiveJob& job, void* to, const void* from, Bytes bytes,
+                 std::function<void(ActiveJob&)> then);
   ActiveJob* Find(JobId job);
   const ActiveJob* Find(JobId job) const;
 
