@@ -131,7 +131,8 @@ class Engine {
 
   virtual absl::Status Update(JobId job, const JobUpdate& update) = 0;
   virtual absl::Status Cancel(JobId job) = 0;   // ok on a final job too: nothing happens
-  virtual absl::Status Pause(JobId job) = 0;    // at the next step boundary
+  // At the next step boundary; a job that has done its last step ends all the same.
+  virtual absl::Status Pause(JobId job) = 0;
   virtual absl::Status Resume(JobId job) = 0;
   // Forgets a final job and frees its result.
   virtual absl::Status Forget(JobId job) = 0;

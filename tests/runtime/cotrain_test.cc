@@ -67,7 +67,9 @@ TEST(CoTraining, GivesTheBitsOfASoloRunUnderRandomNeighboursPausesAndCancels) {
       if (engine->Pause(paused).ok()) {
         WaitForStep(*engine, neighbours[random() % neighbours.size()],
                     static_cast<int64_t>(random() % 10));
-        ASSERT_TRUE(engine->Resume(paused).ok());
+        // A job that had done its last step when it was paused ends all the same.
+        const absl::Status resumed = engine->Resume(paused);
+        ASSERT_TRUE(resumed.ok() || engine->Get(paused)->state == JobState::kSucceeded) << resumed;
       }
       if (random() % 2 == 0) {
         ASSERT_TRUE(engine->Cancel(neighbours[random() % neighbours.size()]).ok());
