@@ -8,12 +8,12 @@
 namespace ebb {
 
 struct DeviceSpec {
-  std::string kind;         // "cpu", "cuda", "sim", "ref"
-  std::string name;         // the hardware's own name
-  Bytes memory;             // physical memory of the device
-  Bytes granule;            // unit in which memory is mapped
-  Bytes alignment;          // every tensor starts at a multiple of this
-  int parallelism = 1;      // steps that can really execute at once (cores / threads a stream, ...)
+  std::string kind;     // "cpu", "cuda", "sim", "ref"
+  std::string name;     // the hardware's own name
+  Bytes memory;         // physical memory of the device
+  Bytes granule;        // unit in which memory is mapped
+  Bytes alignment;      // every tensor starts at a multiple of this
+  int parallelism = 1;  // steps that can really execute at once (cores / threads a stream, ...)
   int threads_per_stream = 1;
   double peak_flops = 0;      // fp32 floating-point operations per second; 0 if unknown
   double peak_bandwidth = 0;  // bytes per second; 0 if unknown

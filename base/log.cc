@@ -21,8 +21,8 @@ void LogLine(LogLevel level, absl::string_view message) {
   const std::string stamp =
       absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
   // One write a line, so that lines of different threads do not mix.
-  const std::string line =
-      absl::StrCat(stamp, " ", std::string(1, kLetters[static_cast<int>(level)]), " ", message, "\n");
+  const std::string line = absl::StrCat(
+      stamp, " ", std::string(1, kLetters[static_cast<int>(level)]), " ", message, "\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -1,7 +1,6 @@
 // One-line log messages to stderr: "2026-01-31T12:00:00Z I engine: ...". Thread-safe.
 #pragma once
 
-
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 

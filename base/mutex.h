@@ -34,8 +34,8 @@ class CondVar {
   // True if it timed out.
   bool WaitWithTimeout(Mutex* mu, absl::Duration timeout) {
     if (timeout >= absl::Hours(24)) return cv_.wait(mu->mu_), false;
-    return cv_.wait_until(mu->mu_, std::chrono::system_clock::now() +
-                                       absl::ToChronoMicroseconds(timeout)) ==
+    return cv_.wait_until(mu->mu_,
+                          std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout)) ==
            std::cv_status::timeout;
   }
   void Signal() { cv_.notify_one(); }

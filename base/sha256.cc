@@ -25,8 +25,7 @@ std::string Sha256::HexDigest() {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int size = 0;
   EBB_CHECK(EVP_DigestFinal_ex(impl_->context, digest, &size) == 1);
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest), size));
+  return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(digest), size));
 }
 
 std::string Sha256Hex(absl::string_view bytes) {

@@ -14,11 +14,11 @@ absl::Status Annotate(const absl::Status& status, absl::string_view context);
 
 }  // namespace ebb
 
-#define EBB_RETURN_IF_ERROR(expr)                              \
-  do {                                                         \
-    if (absl::Status ebb_status = (expr); !ebb_status.ok()) {  \
-      return ebb_status;                                       \
-    }                                                          \
+#define EBB_RETURN_IF_ERROR(expr)                             \
+  do {                                                        \
+    if (absl::Status ebb_status = (expr); !ebb_status.ok()) { \
+      return ebb_status;                                      \
+    }                                                         \
   } while (false)
 
 #define EBB_CONCAT_INNER(a, b) a##b

@@ -1,5 +1,5 @@
-// How fast the cpu device's kernels are: one op a benchmark, launched on a stream as the engine does.
-// "GFLOPS" counts a multiply-add as two; "GB/s" counts every operand once.
+// How fast the cpu device's kernels are: one op a benchmark, launched on a stream as the engine
+// does. "GFLOPS" counts a multiply-add as two; "GB/s" counts every operand once.
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -97,8 +97,8 @@ struct ConvShape {
   int64_t n, c, hw, m, k, stride, groups;
 };
 const ConvShape kConvs[] = {
-    {64, 1, 8, 16, 3, 1, 1},    {64, 16, 8, 32, 3, 1, 1},    {64, 32, 8, 64, 3, 1, 1},
-    {16, 64, 56, 64, 3, 1, 1},  {16, 64, 56, 256, 1, 1, 1},  {16, 256, 28, 64, 1, 1, 1},
+    {64, 1, 8, 16, 3, 1, 1},     {64, 16, 8, 32, 3, 1, 1},   {64, 32, 8, 64, 3, 1, 1},
+    {16, 64, 56, 64, 3, 1, 1},   {16, 64, 56, 256, 1, 1, 1}, {16, 256, 28, 64, 1, 1, 1},
     {16, 256, 56, 128, 1, 2, 1}, {16, 512, 7, 512, 3, 1, 1}, {16, 96, 28, 96, 3, 1, 96},
 };
 
@@ -176,10 +176,18 @@ constexpr int kLastConv = static_cast<int>(std::size(kConvs)) - 1;
 
 BENCHMARK_CAPTURE(Conv, forward_plain, "Conv", kPlain)->DenseRange(0, kLastConv)->UseRealTime();
 BENCHMARK_CAPTURE(Conv, forward_last, "Conv", kLast)->DenseRange(0, kLastConv)->UseRealTime();
-BENCHMARK_CAPTURE(Conv, input_plain, "ConvGradInput", kPlain)->DenseRange(0, kLastConv)->UseRealTime();
-BENCHMARK_CAPTURE(Conv, input_last, "ConvGradInput", kLast)->DenseRange(0, kLastConv)->UseRealTime();
-BENCHMARK_CAPTURE(Conv, weight_plain, "ConvGradWeight", kPlain)->DenseRange(0, kLastConv)->UseRealTime();
-BENCHMARK_CAPTURE(Conv, weight_last, "ConvGradWeight", kLast)->DenseRange(0, kLastConv)->UseRealTime();
+BENCHMARK_CAPTURE(Conv, input_plain, "ConvGradInput", kPlain)
+    ->DenseRange(0, kLastConv)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(Conv, input_last, "ConvGradInput", kLast)
+    ->DenseRange(0, kLastConv)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(Conv, weight_plain, "ConvGradWeight", kPlain)
+    ->DenseRange(0, kLastConv)
+    ->UseRealTime();
+BENCHMARK_CAPTURE(Conv, weight_last, "ConvGradWeight", kLast)
+    ->DenseRange(0, kLastConv)
+    ->UseRealTime();
 BENCHMARK(Gemm)
     ->Args({1, 10, 16})
     ->Args({8, 16, 16})
@@ -190,7 +198,10 @@ BENCHMARK(Gemm)
     ->UseRealTime();
 BENCHMARK_CAPTURE(BatchNorm, plain, kPlain)->Args({64, 32, 8})->Args({16, 64, 56})->UseRealTime();
 BENCHMARK_CAPTURE(BatchNorm, last, kLast)->Args({64, 32, 8})->Args({16, 64, 56})->UseRealTime();
-BENCHMARK_CAPTURE(BatchNormGrad, plain, kPlain)->Args({64, 32, 8})->Args({16, 64, 56})->UseRealTime();
+BENCHMARK_CAPTURE(BatchNormGrad, plain, kPlain)
+    ->Args({64, 32, 8})
+    ->Args({16, 64, 56})
+    ->UseRealTime();
 BENCHMARK_CAPTURE(BatchNormGrad, last, kLast)->Args({64, 32, 8})->Args({16, 64, 56})->UseRealTime();
 BENCHMARK_CAPTURE(Pool, plain, kPlain)->Args({64, 32, 8})->Args({16, 64, 56})->UseRealTime();
 BENCHMARK_CAPTURE(Pool, last, kLast)->Args({64, 32, 8})->Args({16, 64, 56})->UseRealTime();

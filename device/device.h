@@ -1,5 +1,5 @@
-// One interface over cpu, cuda, sim and ref: memory, streams, events, compiled programs. A device knows
-// nothing of jobs and policies. Calls are thread-safe unless said otherwise.
+// One interface over cpu, cuda, sim and ref: memory, streams, events, compiled programs. A device
+// knows nothing of jobs and policies. Calls are thread-safe unless said otherwise.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@
 
 namespace ebb::device {
 
-using StreamId = StrongId<struct StreamTag>;           // never reused
-using EventId = StrongId<struct EventTag, int64_t>;    // never reused
+using StreamId = StrongId<struct StreamTag>;         // never reused
+using EventId = StrongId<struct EventTag, int64_t>;  // never reused
 
-// The kernels of one graph on one device. Which kernels depends on the graph alone (and the device's
-// fixed configuration), never on memory, time or neighbours. Immutable after Compile.
+// The kernels of one graph on one device. Which kernels depends on the graph alone (and the
+// device's fixed configuration), never on memory, time or neighbours. Immutable after Compile.
 class Program {
  public:
   virtual ~Program() = default;
@@ -31,8 +31,8 @@ class Program {
   virtual Bytes Workspace(NodeId node) const = 0;
 };
 
-// Where a program finds its bytes. Both tables are indexed by id; entries that the launched nodes do
-// not touch may be null. Kept alive by the caller until the launch is complete.
+// Where a program finds its bytes. Both tables are indexed by id; entries that the launched nodes
+// do not touch may be null. Kept alive by the caller until the launch is complete.
 struct Bindings {
   std::vector<void*> values;      // by ValueId
   std::vector<void*> workspaces;  // by NodeId
@@ -61,8 +61,8 @@ class Device {
   virtual const DeviceSpec& spec() const = 0;
   virtual memory::GranuleSource& granules() = 0;
 
-  // Rewrites a graph into the form that the device runs best (physical layouts, fusions). Same values
-  // under the same names for all inputs, parameters, states and metrics, in plain layout.
+  // Rewrites a graph into the form that the device runs best (physical layouts, fusions). Same
+  // values under the same names for all inputs, parameters, states and metrics, in plain layout.
   virtual absl::StatusOr<graph::Graph> Lower(graph::Graph graph) const { return graph; }
   // Unimplemented names the node and op without a kernel. `graph` must outlive the program.
   virtual absl::StatusOr<std::unique_ptr<Program>> Compile(const graph::Graph& graph) const = 0;
@@ -70,8 +70,8 @@ class Device {
   virtual StreamId CreateStream() = 0;
   // Waits for the stream's work and ends it.
   virtual void DestroyStream(StreamId stream) = 0;
-  // The following enqueue work in order and return at once. A failure of a kernel is kept for the next
-  // recorded event; it does not stop the stream.
+  // The following enqueue work in order and return at once. A failure of a kernel is kept for the
+  // next recorded event; it does not stop the stream.
   virtual void Launch(StreamId stream, const LaunchArgs& args) = 0;
   virtual void Copy(StreamId stream, void* to, const void* from, Bytes bytes) = 0;
   // Copies a few bytes (<= 64) that the caller need not keep.
@@ -82,8 +82,8 @@ class Device {
   virtual EventState Query(EventId event) const = 0;
   // Forgets an event that has been recorded; pending waits keep their meaning.
   virtual void Release(EventId event) = 0;
-  // Blocks until an event completes after the last return of this call, Wake() is called, or `timeout`
-  // has passed. For one thread, the engine's.
+  // Blocks until an event completes after the last return of this call, Wake() is called, or
+  // `timeout` has passed. For one thread, the engine's.
   virtual void AwaitProgress(absl::Duration timeout) = 0;
   virtual void Wake() = 0;
   // Blocks until the stream has no work left.

@@ -1,4 +1,5 @@
-// Host kernels, shared by `ref` and `cpu`: a kernel is prepared once a node and then run on pointers.
+// Host kernels, shared by `ref` and `cpu`: a kernel is prepared once a node and then run on
+// pointers.
 #pragma once
 
 #include <functional>

@@ -22,10 +22,10 @@ struct ShapeContext {
 class GradContext {
  public:
   virtual ~GradContext() = default;
-  virtual const Node& node() const = 0;                       // the forward node
+  virtual const Node& node() const = 0;  // the forward node
   virtual const TensorType& type(ValueId value) const = 0;
-  virtual ValueId dy(size_t output) const = 0;                // invalid: no gradient arrives
-  virtual bool needs(size_t input) const = 0;                 // is dx(input) wanted?
+  virtual ValueId dy(size_t output) const = 0;  // invalid: no gradient arrives
+  virtual bool needs(size_t input) const = 0;   // is dx(input) wanted?
   // Appends one backward node of one output (or returns all outputs with EmitAll).
   virtual absl::StatusOr<ValueId> Emit(absl::string_view op, std::vector<ValueId> inputs,
                                        Attrs attrs = {}) = 0;
@@ -37,8 +37,8 @@ class GradContext {
 };
 
 struct OpCost {
-  Flops flops;   // a multiply-add counts two
-  Bytes bytes;   // read and written once
+  Flops flops;  // a multiply-add counts two
+  Bytes bytes;  // read and written once
 };
 
 struct OpDef {
@@ -73,13 +73,13 @@ absl::Span<const OpDef> Binary();       // broadcasting, SumTo, AddN
 absl::Span<const OpDef> Matmul();       // MatMul, Gemm
 absl::Span<const OpDef> Conv();
 absl::Span<const OpDef> Pool();
-absl::Span<const OpDef> Norm();         // BatchNorm, LRN, softmax
-absl::Span<const OpDef> Movement();     // Reshape, Transpose, Concat, Slice, Pad, Gather, ...
+absl::Span<const OpDef> Norm();      // BatchNorm, LRN, softmax
+absl::Span<const OpDef> Movement();  // Reshape, Transpose, Concat, Slice, Pad, Gather, ...
 absl::Span<const OpDef> Reduce();
-absl::Span<const OpDef> Loss();         // losses and their gradients
+absl::Span<const OpDef> Loss();  // losses and their gradients
 absl::Span<const OpDef> Metric();
-absl::Span<const OpDef> Update();       // optimizers
-absl::Span<const OpDef> Random();       // Dropout
+absl::Span<const OpDef> Update();  // optimizers
+absl::Span<const OpDef> Random();  // Dropout
 }  // namespace ops
 
 }  // namespace ebb::graph

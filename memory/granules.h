@@ -15,7 +15,8 @@ class GranuleSource {
   virtual absl::StatusOr<char*> Reserve(Bytes bytes) = 0;
   virtual void Unreserve(char* base, Bytes bytes) = 0;
   // Puts memory behind [base+offset, +bytes), which becomes readable and writable (contents zero on
-  // cpu, undefined on cuda). Multiples of the granule. kResourceExhausted when the device has no more.
+  // cpu, undefined on cuda). Multiples of the granule. kResourceExhausted when the device has no
+  // more.
   virtual absl::Status Commit(char* base, Bytes offset, Bytes bytes) = 0;
   // Takes it away again; touching the range afterwards faults.
   virtual void Decommit(char* base, Bytes offset, Bytes bytes) = 0;

@@ -60,7 +60,7 @@ class LaneState {
   Bytes Held(End end) const;   // claimed by the step on this end after its newest launch
   Bytes Reach(End end) const;  // the largest extent of a launch not known to be complete, or held
   const std::vector<Block>& Blocks(End end) const;  // from the end inwards; sum = Held(end)
-  int Outstanding(End end) const;  // launches on this end not known to be complete
+  int Outstanding(End end) const;                   // launches on this end not known to be complete
   bool Drained() const;                             // nothing held and no launch outstanding
 
   struct Totals {

@@ -1,5 +1,5 @@
-// The pool: all device memory that Ebb owns, a budget of granules. Regions are taken from it: one for
-// each job's resident state, one for each lane. Thread rule: one owner thread (the engine).
+// The pool: all device memory that Ebb owns, a budget of granules. Regions are taken from it: one
+// for each job's resident state, one for each lane. Thread rule: one owner thread (the engine).
 #pragma once
 
 #include <memory>

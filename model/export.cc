@@ -68,8 +68,8 @@ class Exporter {
         const auto it = survey_.producer.find(input);
         if (it != survey_.producer.end()) {
           if (seen.insert(it->second).second) work.push_back(it->second);
-        } else if (!input.empty() && (!survey_.initializer.contains(input) ||
-                                      survey_.weights.contains(input))) {
+        } else if (!input.empty() &&
+                   (!survey_.initializer.contains(input) || survey_.weights.contains(input))) {
           return false;
         }
       }

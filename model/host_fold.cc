@@ -41,21 +41,19 @@ absl::StatusOr<Tensors> FoldConstant(const NodeView& node, HostBudget&) {
     return One(*std::move(value));
   }
   if (node.HasAttr("value_float")) {
-    return One(HostTensor::Of<float>(DType::kF32, {},
-                                     {static_cast<float>(node.Float("value_float", 0))}));
+    return One(
+        HostTensor::Of<float>(DType::kF32, {}, {static_cast<float>(node.Float("value_float", 0))}));
   }
   if (node.HasAttr("value_int")) {
     return One(HostTensor::Of<int64_t>(DType::kI64, {}, {node.Int("value_int", 0)}));
   }
   if (node.HasAttr("value_floats")) {
     const auto values = node.Floats("value_floats");
-    return One(
-        HostTensor::Of<float>(DType::kF32, {static_cast<int64_t>(values.size())}, values));
+    return One(HostTensor::Of<float>(DType::kF32, {static_cast<int64_t>(values.size())}, values));
   }
   if (node.HasAttr("value_ints")) {
     const auto values = node.Ints("value_ints");
-    return One(
-        HostTensor::Of<int64_t>(DType::kI64, {static_cast<int64_t>(values.size())}, values));
+    return One(HostTensor::Of<int64_t>(DType::kI64, {static_cast<int64_t>(values.size())}, values));
   }
   return node.Unimplemented("sparse and string constants are not supported");
 }
@@ -120,7 +118,8 @@ constexpr FoldRow kMakers[] = {{"Shape", FoldShape, 1, 1, true},
 const FoldRow* FindFold(absl::string_view op) {
   static const auto* const table = [] {
     auto* rows = new absl::flat_hash_map<absl::string_view, const FoldRow*>();
-    for (absl::Span<const FoldRow> family : {absl::MakeConstSpan(kMakers), FoldArith(), FoldMove()}) {
+    for (absl::Span<const FoldRow> family :
+         {absl::MakeConstSpan(kMakers), FoldArith(), FoldMove()}) {
       for (const FoldRow& row : family) rows->emplace(row.op, &row);
     }
     return rows;

@@ -31,22 +31,28 @@ T Wrap(uint64_t value) {
 struct AddFn {
   template <class T>
   static T Do(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return a + b;
-    else return Wrap<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    if constexpr (std::is_floating_point_v<T>)
+      return a + b;
+    else
+      return Wrap<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
   }
 };
 struct SubFn {
   template <class T>
   static T Do(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return a - b;
-    else return Wrap<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+    if constexpr (std::is_floating_point_v<T>)
+      return a - b;
+    else
+      return Wrap<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
   }
 };
 struct MulFn {
   template <class T>
   static T Do(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>) return a * b;
-    else return Wrap<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    if constexpr (std::is_floating_point_v<T>)
+      return a * b;
+    else
+      return Wrap<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
   }
 };
 struct DivFn {
@@ -81,43 +87,63 @@ struct ModFn {  // the sign of the divisor, as Python
 };
 struct MinFn {
   template <class T>
-  static T Do(T a, T b) { return b < a ? b : a; }
+  static T Do(T a, T b) {
+    return b < a ? b : a;
+  }
 };
 struct MaxFn {
   template <class T>
-  static T Do(T a, T b) { return a < b ? b : a; }
+  static T Do(T a, T b) {
+    return a < b ? b : a;
+  }
 };
 struct EqualFn {
   template <class T>
-  static uint8_t Do(T a, T b) { return a == b; }
+  static uint8_t Do(T a, T b) {
+    return a == b;
+  }
 };
 struct LessFn {
   template <class T>
-  static uint8_t Do(T a, T b) { return a < b; }
+  static uint8_t Do(T a, T b) {
+    return a < b;
+  }
 };
 struct LessEqualFn {
   template <class T>
-  static uint8_t Do(T a, T b) { return a <= b; }
+  static uint8_t Do(T a, T b) {
+    return a <= b;
+  }
 };
 struct GreaterFn {
   template <class T>
-  static uint8_t Do(T a, T b) { return a > b; }
+  static uint8_t Do(T a, T b) {
+    return a > b;
+  }
 };
 struct GreaterEqualFn {
   template <class T>
-  static uint8_t Do(T a, T b) { return a >= b; }
+  static uint8_t Do(T a, T b) {
+    return a >= b;
+  }
 };
 struct AndFn {
   template <class T>
-  static uint8_t Do(T a, T b) { return a != 0 && b != 0; }
+  static uint8_t Do(T a, T b) {
+    return a != 0 && b != 0;
+  }
 };
 struct OrFn {
   template <class T>
-  static uint8_t Do(T a, T b) { return a != 0 || b != 0; }
+  static uint8_t Do(T a, T b) {
+    return a != 0 || b != 0;
+  }
 };
 struct XorFn {
   template <class T>
-  static uint8_t Do(T a, T b) { return (a != 0) != (b != 0); }
+  static uint8_t Do(T a, T b) {
+    return (a != 0) != (b != 0);
+  }
 };
 
 template <class Fn>
@@ -235,20 +261,21 @@ struct UnaryRow {
   absl::string_view op;
   double (*fn)(double);
 };
-constexpr UnaryRow kUnary[] = {
-    {"Neg", [](double x) { return -x; }},
-    {"Abs", [](double x) { return std::fabs(x); }},
-    {"Sqrt", [](double x) { return std::sqrt(x); }},
-    {"Exp", [](double x) { return std::exp(x); }},
-    {"Log", [](double x) { return std::log(x); }},
-    {"Reciprocal", [](double x) { return 1 / x; }},
-    {"Floor", [](double x) { return std::floor(x); }},
-    {"Ceil", [](double x) { return std::ceil(x); }},
-    {"Round", [](double x) { return std::nearbyint(x); }},
-    {"Sin", [](double x) { return std::sin(x); }},
-    {"Cos", [](double x) { return std::cos(x); }},
-    {"Sign", [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }},
-    {"Not", [](double x) { return x == 0 ? 1.0 : 0.0; }}};
+constexpr UnaryRow kUnary[] = {{"Neg", [](double x) { return -x; }},
+                               {"Abs", [](double x) { return std::fabs(x); }},
+                               {"Sqrt", [](double x) { return std::sqrt(x); }},
+                               {"Exp", [](double x) { return std::exp(x); }},
+                               {"Log", [](double x) { return std::log(x); }},
+                               {"Reciprocal", [](double x) { return 1 / x; }},
+                               {"Floor", [](double x) { return std::floor(x); }},
+                               {"Ceil", [](double x) { return std::ceil(x); }},
+                               {"Round", [](double x) { return std::nearbyint(x); }},
+                               {"Sin", [](double x) { return std::sin(x); }},
+                               {"Cos", [](double x) { return std::cos(x); }},
+                               {"Sign", [](double x) { return x > 0   ? 1.0
+                                                              : x < 0 ? -1.0
+                                                                      : x; }},
+                               {"Not", [](double x) { return x == 0 ? 1.0 : 0.0; }}};
 
 absl::StatusOr<Tensors> FoldUnary(const NodeView& node, HostBudget& budget) {
   const auto* row = std::find_if(std::begin(kUnary), std::end(kUnary),
@@ -276,14 +303,13 @@ struct ReduceRow {
   double (*combine)(double, double);
   double empty;
 };
-constexpr ReduceRow kReduce[] = {
-    {"ReduceSum", [](double a, double b) { return a + b; }, 0},
-    {"ReduceMean", [](double a, double b) { return a + b; }, 0},
-    {"ReduceProd", [](double a, double b) { return a * b; }, 1},
-    {"ReduceMax", [](double a, double b) { return a < b ? b : a; },
-     -std::numeric_limits<double>::infinity()},
-    {"ReduceMin", [](double a, double b) { return b < a ? b : a; },
-     std::numeric_limits<double>::infinity()}};
+constexpr ReduceRow kReduce[] = {{"ReduceSum", [](double a, double b) { return a + b; }, 0},
+                                 {"ReduceMean", [](double a, double b) { return a + b; }, 0},
+                                 {"ReduceProd", [](double a, double b) { return a * b; }, 1},
+                                 {"ReduceMax", [](double a, double b) { return a < b ? b : a; },
+                                  -std::numeric_limits<double>::infinity()},
+                                 {"ReduceMin", [](double a, double b) { return b < a ? b : a; },
+                                  std::numeric_limits<double>::infinity()}};
 
 absl::StatusOr<Tensors> FoldReduce(const NodeView& node, HostBudget& budget) {
   const auto* row = std::find_if(std::begin(kReduce), std::end(kReduce),

@@ -27,8 +27,8 @@ absl::StatusOr<Tensors> Strided(const NodeView& node, HostBudget& budget, const 
   const auto size = static_cast<size_t>(graph::SizeOf(in.type.dtype).count());
   std::byte* out = list[0].data.data();
   ForEachOffset(shape, strides, start, [&](int64_t i, int64_t at) {
-    std::memcpy(out + static_cast<size_t>(i) * size, in.data.data() + static_cast<size_t>(at) * size,
-                size);
+    std::memcpy(out + static_cast<size_t>(i) * size,
+                in.data.data() + static_cast<size_t>(at) * size, size);
   });
   return list;
 }
@@ -177,8 +177,7 @@ absl::StatusOr<Tensors> FoldGather(const NodeView& node, HostBudget& budget) {
         return node.Invalid(absl::StrCat("index ", index, " is out of range for axis ", normal,
                                          " of ", graph::ToString(in)));
       }
-      std::memcpy(out,
-                  node.host(0)->data.data() + static_cast<size_t>(row * in[axis] + at) * bytes,
+      std::memcpy(out, node.host(0)->data.data() + static_cast<size_t>(row * in[axis] + at) * bytes,
                   bytes);
       out += bytes;
     }
@@ -232,20 +231,13 @@ absl::StatusOr<Tensors> FoldTrilu(const NodeView& node, HostBudget& budget) {
   return list;
 }
 
-constexpr FoldRow kRows[] = {{"Identity", FoldIdentity, 1, 1},
-                             {"Reshape", FoldReshape, 2, 2},
-                             {"Flatten", FoldReshape, 1, 1},
-                             {"Squeeze", FoldReshape, 1, 2},
-                             {"Unsqueeze", FoldReshape, 1, 2},
-                             {"Transpose", FoldTranspose, 1, 1},
-                             {"Expand", FoldExpand, 2, 2},
-                             {"Tile", FoldTile, 2, 2},
-                             {"Slice", FoldSlice, 1, 5},
-                             {"Split", FoldSplit, 1, 2},
-                             {"Concat", FoldConcat, 1, -1},
-                             {"Gather", FoldGather, 2, 2},
-                             {"Where", FoldWhere, 3, 3},
-                             {"Trilu", FoldTrilu, 1, 2}};
+constexpr FoldRow kRows[] = {{"Identity", FoldIdentity, 1, 1}, {"Reshape", FoldReshape, 2, 2},
+                             {"Flatten", FoldReshape, 1, 1},   {"Squeeze", FoldReshape, 1, 2},
+                             {"Unsqueeze", FoldReshape, 1, 2}, {"Transpose", FoldTranspose, 1, 1},
+                             {"Expand", FoldExpand, 2, 2},     {"Tile", FoldTile, 2, 2},
+                             {"Slice", FoldSlice, 1, 5},       {"Split", FoldSplit, 1, 2},
+                             {"Concat", FoldConcat, 1, -1},    {"Gather", FoldGather, 2, 2},
+                             {"Where", FoldWhere, 3, 3},       {"Trilu", FoldTrilu, 1, 2}};
 
 }  // namespace
 

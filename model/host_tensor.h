@@ -1,4 +1,5 @@
-// Host tensors under a budget: what importing may allocate, and index arithmetic over row-major data.
+// Host tensors under a budget: what importing may allocate, and index arithmetic over row-major
+// data.
 #pragma once
 
 #include <cstdint>

@@ -72,7 +72,8 @@ class Importer {
   absl::StatusOr<TensorType> InputType(const onnx::ValueInfoProto& input) {
     const std::string where = absl::StrCat("input '", input.name(), "'");
     if (!input.type().has_tensor_type()) {
-      return absl::UnimplementedError(absl::StrCat(where, " is no tensor; only tensors are supported"));
+      return absl::UnimplementedError(
+          absl::StrCat(where, " is no tensor; only tensors are supported"));
     }
     const auto& tensor = input.type().tensor_type();
     auto dtype = DTypeFromOnnx(tensor.elem_type());
@@ -91,12 +92,13 @@ class Importer {
         return Invalid(absl::StrCat(
             where, " has a fixed batch of ", dim.dim_value(), ", the job asks for ", batch,
             "; use that batch size, or export with a dynamic one: torch.onnx.export(..., "
-            "input_names=[\"", input.name(), "\"], dynamic_axes={\"", input.name(),
-            "\": {0: \"N\"}})"));
+            "input_names=[\"",
+            input.name(), "\"], dynamic_axes={\"", input.name(), "\": {0: \"N\"}})"));
       } else {
         return Invalid(absl::StrCat(
             where, ": axis ", axis, dim.dim_param().empty() ? "" : " ('", dim.dim_param(),
-            dim.dim_param().empty() ? "" : "')", " is dynamic; only axis 0, the batch, may be. "
+            dim.dim_param().empty() ? "" : "')",
+            " is dynamic; only axis 0, the batch, may be. "
             "Export with fixed sizes elsewhere: torch.onnx.export(..., dynamic_axes={\"",
             input.name(), "\": {0: \"N\"}})"));
       }
@@ -135,8 +137,8 @@ class Importer {
       EBB_ASSIGN_OR_RETURN(HostTensor tensor, ReadInitializer(proto.name()));
       size_t copies = 1;
       const bool statistic = weight.kind == Survey::Kind::kBuffer;
-      const bool tied = weight.uses.size() > 1 &&
-                        (IsUniform(tensor) || (statistic && MutatesStatistics()));
+      const bool tied =
+          weight.uses.size() > 1 && (IsUniform(tensor) || (statistic && MutatesStatistics()));
       if (tied && !state_.options.untie_uniform) return TiedError(proto.name(), weight);
       if (tied) copies = weight.uses.size();
       for (size_t copy = 0; copy < copies; ++copy) {
@@ -165,9 +167,7 @@ class Importer {
     return absl::OkStatus();
   }
 
-  bool MutatesStatistics() const {
-    return state_.options.batch_norm != BatchNormMode::kFrozen;
-  }
+  bool MutatesStatistics() const { return state_.options.batch_norm != BatchNormMode::kFrozen; }
 
   absl::Status TiedError(const std::string& name, const Survey::Weight& weight) const {
     std::vector<std::string> users;
@@ -242,7 +242,8 @@ class Importer {
       }
       const auto it = state_.values.find(names.back());
       if (it == state_.values.end()) {
-        return Invalid(absl::StrCat(where, ": output '", names.back(), "' of another node is never made"));
+        return Invalid(
+            absl::StrCat(where, ": output '", names.back(), "' of another node is never made"));
       }
       input.present = true;
       input.type = it->second.type;
@@ -250,7 +251,8 @@ class Importer {
       held.push_back(it->second.host);
       all_known = all_known && input.host != nullptr;
     }
-    std::string label = node.name().empty() ? absl::StrCat(node.op_type(), "_", index) : node.name();
+    std::string label =
+        node.name().empty() ? absl::StrCat(node.op_type(), "_", index) : node.name();
     ConvertContext context(node, opset_, std::move(label), std::move(names), std::move(inputs),
                            &state_);
     if (fold != nullptr && (all_known || fold->types_only)) {
@@ -261,8 +263,10 @@ class Importer {
     }
     if (op == nullptr) {
       return absl::UnimplementedError(absl::StrCat(
-          where, ": this op is computed on shapes and constants only, but its inputs depend on "
-          "data or on trained weights. ", AdviceFor(node.op_type())));
+          where,
+          ": this op is computed on shapes and constants only, but its inputs depend on "
+          "data or on trained weights. ",
+          AdviceFor(node.op_type())));
     }
     const absl::Status status = op->convert(context);
     EBB_RETURN_IF_ERROR(context.attr_status());
@@ -300,14 +304,16 @@ class Importer {
       if (renamed.empty() && absl::StartsWith(name, "onnx::")) renamed = name;
       if (weight.kind == Survey::Kind::kParam &&
           graph_.initializer(survey_.initializer.at(name)).dims_size() == 0) {
-        warnings.push_back(absl::StrCat("'", name, "' is a single number and will be trained; "
+        warnings.push_back(absl::StrCat("'", name,
+                                        "' is a single number and will be trained; "
                                         "freeze it if it is a constant of the model"));
       }
     }
     if (!renamed.empty()) {
-      warnings.push_back(absl::StrCat(
-          "'", renamed, "' and perhaps others have lost their names: constants were folded. Export "
-          "with do_constant_folding=False to keep state_dict names and tied weights"));
+      warnings.push_back(
+          absl::StrCat("'", renamed,
+                       "' and perhaps others have lost their names: constants were folded. Export "
+                       "with do_constant_folding=False to keep state_dict names and tied weights"));
     }
     int convolutions = 0, biased = 0, batch_norms = 0;
     for (int index : survey_.order) {

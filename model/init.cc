@@ -45,10 +45,10 @@ void NoteProduct(const Graph& graph, const Node& node, Usages* usages) {
   const Shape& a = graph.value(node.inputs[0]).type.shape;
   const Shape& b = graph.value(node.inputs[1]).type.shape;
   const size_t ra = a.size(), rb = b.size();
-  usages->try_emplace(node.inputs[1], MatrixUsage(b, trans_b ? rb - 1 : rb - 2,
-                                                  trans_b ? rb - 2 : rb - 1));
-  usages->try_emplace(node.inputs[0], MatrixUsage(a, trans_a ? ra - 2 : ra - 1,
-                                                  trans_a ? ra - 1 : ra - 2));
+  usages->try_emplace(node.inputs[1],
+                      MatrixUsage(b, trans_b ? rb - 1 : rb - 2, trans_b ? rb - 2 : rb - 1));
+  usages->try_emplace(node.inputs[0],
+                      MatrixUsage(a, trans_a ? ra - 2 : ra - 1, trans_a ? ra - 1 : ra - 2));
 }
 
 // The usage of the weight of the layer that made `id`, looking through elementwise scaling.
@@ -170,9 +170,10 @@ absl::StatusOr<Fill> FillFor(const std::string& scheme, const Usage& usage) {
     }
     return statistic ? DefaultFill(usage) : Normal(std);
   } else {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "unknown reinit scheme '", scheme, "'; use default, kaiming_uniform, kaiming_normal, "
-        "xavier_uniform, xavier_normal, zeros, ones or normal:STD"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown reinit scheme '", scheme,
+                     "'; use default, kaiming_uniform, kaiming_normal, "
+                     "xavier_uniform, xavier_normal, zeros, ones or normal:STD"));
   }
   // What has no fan (scales, statistics, embeddings) is drawn as PyTorch's layers do.
   return has_fan && in > 0 ? fill : DefaultFill(usage);
@@ -193,9 +194,9 @@ class Draws {
   // In [0, 1), with 24 bits.
   double Next() {
     if (used_ == 4) {
-      words_ = Philox({static_cast<uint32_t>(block_), static_cast<uint32_t>(block_ >> 32), name_[0],
-                       name_[1]},
-                      key_);
+      words_ = Philox(
+          {static_cast<uint32_t>(block_), static_cast<uint32_t>(block_ >> 32), name_[0], name_[1]},
+          key_);
       ++block_;
       used_ = 0;
     }
@@ -249,8 +250,8 @@ absl::Status Reinitialize(const Graph& forward, const std::vector<ReinitRule>& r
   }
   for (size_t i = 0; i < rules.size(); ++i) {
     if (!matched[i]) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "reinit pattern '", rules[i].pattern, "' matches no parameter of the model"));
+      return absl::InvalidArgumentError(absl::StrCat("reinit pattern '", rules[i].pattern,
+                                                     "' matches no parameter of the model"));
     }
   }
   for (const auto& [name, fill] : fills) {

@@ -16,8 +16,8 @@ absl::StatusOr<ValueId> ImportState::Materialize(const std::string& name) {
   if (known.host != nullptr) {
     known.id = result.graph.AddConstant(name, *known.host);
   } else {
-    EBB_ASSIGN_OR_RETURN(known.id, result.graph.Add("Transpose", name, {known.source},
-                                                    Attrs{{"perm", known.perm}}));
+    EBB_ASSIGN_OR_RETURN(
+        known.id, result.graph.Add("Transpose", name, {known.source}, Attrs{{"perm", known.perm}}));
   }
   return known.id;
 }
@@ -84,8 +84,8 @@ absl::StatusOr<ValueId> ConvertContext::Emit(absl::string_view op, std::vector<V
 
 absl::Status ConvertContext::Result(absl::string_view op, std::vector<ValueId> inputs,
                                     Attrs attrs) {
-  EBB_ASSIGN_OR_RETURN(const ValueId id, state_->result.graph.Add(op, label_, std::move(inputs),
-                                                                  std::move(attrs)));
+  EBB_ASSIGN_OR_RETURN(const ValueId id,
+                       state_->result.graph.Add(op, label_, std::move(inputs), std::move(attrs)));
   SetOutput(0, id);
   return absl::OkStatus();
 }

@@ -89,8 +89,9 @@ absl::Status NodeView::CheckSpelling(absl::string_view name, size_t i, int input
                                 i, "; the file does not fit the opset that it names"));
   }
   if (opset_ >= input_since && HasAttr(name)) {
-    return Invalid(absl::StrCat(name, " is input ", i, " since opset ", input_since,
-                                ", not an attribute; the file does not fit the opset that it names"));
+    return Invalid(
+        absl::StrCat(name, " is input ", i, " since opset ", input_since,
+                     ", not an attribute; the file does not fit the opset that it names"));
   }
   return absl::OkStatus();
 }

@@ -53,11 +53,12 @@ class NodeView {
   const onnx::TensorProto* Tensor(absl::string_view name) const;
   const absl::Status& attr_status() const { return attr_status_; }
 
-  // Input i on the host; Unimplemented when it is computed by the step, or a weight. `what` names it.
+  // Input i on the host; Unimplemented when it is computed by the step, or a weight. `what` names
+  // it.
   absl::StatusOr<const HostTensor*> Known(size_t i, absl::string_view what) const;
   absl::StatusOr<std::vector<int64_t>> KnownInts(size_t i, absl::string_view what) const;
-  // What was an attribute and became input i with `input_since` is written as its opset says, so that
-  // neither spelling is ignored.
+  // What was an attribute and became input i with `input_since` is written as its opset says, so
+  // that neither spelling is ignored.
   absl::Status CheckSpelling(absl::string_view name, size_t i, int input_since) const;
   // A list that was an attribute and became input i with `input_since`; empty if it is absent.
   absl::StatusOr<std::vector<int64_t>> AttrOrInput(absl::string_view name, size_t i,

@@ -21,7 +21,7 @@ inline constexpr uint32_t kAllInputs = ~uint32_t{0};
 struct OnnxOp {
   absl::string_view name;
   int min_inputs = 1;
-  int max_inputs = 1;  // -1: any number
+  int max_inputs = 1;                    // -1: any number
   uint32_t differentiable = kAllInputs;  // inputs that a gradient reaches
   absl::Status (*convert)(ConvertContext&) = nullptr;
 };

@@ -29,8 +29,8 @@ absl::Status WithAlpha(ConvertContext& c) {
 
 absl::Status HardSigmoid(ConvertContext& c) {
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
-  return c.Result("HardSigmoid", {x}, {{"alpha", c.Float("alpha", 0.2)},
-                                       {"beta", c.Float("beta", 0.5)}});
+  return c.Result("HardSigmoid", {x},
+                  {{"alpha", c.Float("alpha", 0.2)}, {"beta", c.Float("beta", 0.5)}});
 }
 
 absl::Status Gelu(ConvertContext& c) {
@@ -75,7 +75,8 @@ absl::Status PRelu(ConvertContext& c) {
 absl::Status Selu(ConvertContext& c) {
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
   EBB_ASSIGN_OR_RETURN(
-      const ValueId elu, c.Emit("Elu", {x}, {{"alpha", c.Float("alpha", 1.67326319217681884765625)}}));
+      const ValueId elu,
+      c.Emit("Elu", {x}, {{"alpha", c.Float("alpha", 1.67326319217681884765625)}}));
   return c.Result("Scale", {elu}, {{"scale", c.Float("gamma", 1.05070102214813232421875)}});
 }
 

@@ -12,12 +12,12 @@ absl::Status MatMul(ConvertContext& c) {
   const bool a_vector = c.rank(0) == 1;
   const bool b_vector = c.rank(1) == 1;
   if (a_vector) {
-    EBB_ASSIGN_OR_RETURN(a.id, c.Emit("Reshape", {a.id}, {{"shape", std::vector<int64_t>{
-                                                                         1, c.shape(0)[0]}}}));
+    EBB_ASSIGN_OR_RETURN(
+        a.id, c.Emit("Reshape", {a.id}, {{"shape", std::vector<int64_t>{1, c.shape(0)[0]}}}));
   }
   if (b_vector) {
-    EBB_ASSIGN_OR_RETURN(b.id, c.Emit("Reshape", {b.id}, {{"shape", std::vector<int64_t>{
-                                                                         c.shape(1)[0], 1}}}));
+    EBB_ASSIGN_OR_RETURN(
+        b.id, c.Emit("Reshape", {b.id}, {{"shape", std::vector<int64_t>{c.shape(1)[0], 1}}}));
   }
   const graph::Attrs attrs{{"trans_a", int64_t{a.transposed}}, {"trans_b", int64_t{b.transposed}}};
   if (!a_vector && !b_vector) return c.Result("MatMul", {a.id, b.id}, attrs);
@@ -49,8 +49,7 @@ absl::Status Gemm(ConvertContext& c) {
                    {"beta", c.Float("beta", 1)}});
 }
 
-constexpr OnnxOp kRows[] = {{"MatMul", 2, 2, kAllInputs, MatMul},
-                            {"Gemm", 2, 3, kAllInputs, Gemm}};
+constexpr OnnxOp kRows[] = {{"MatMul", 2, 2, kAllInputs, MatMul}, {"Gemm", 2, 3, kAllInputs, Gemm}};
 
 }  // namespace
 

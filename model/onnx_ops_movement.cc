@@ -41,10 +41,9 @@ absl::Status Concat(ConvertContext& c) {
 absl::Status Slice(ConvertContext& c) {
   EBB_ASSIGN_OR_RETURN(const SliceSpec spec, ReadSlice(c));
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
-  return c.Result("Slice", {x}, {{"starts", spec.starts},
-                                 {"ends", spec.ends},
-                                 {"axes", spec.axes},
-                                 {"steps", spec.steps}});
+  return c.Result(
+      "Slice", {x},
+      {{"starts", spec.starts}, {"ends", spec.ends}, {"axes", spec.axes}, {"steps", spec.steps}});
 }
 
 absl::Status Split(ConvertContext& c) {
@@ -54,10 +53,11 @@ absl::Status Split(ConvertContext& c) {
   for (size_t i = 0; i < spec.sizes.size(); ++i) {
     const int64_t end = start + spec.sizes[i];
     if (c.Wants(i)) {
-      EBB_ASSIGN_OR_RETURN(const ValueId part, c.Emit("Slice", {x}, {{"starts", Ints{start}},
-                                                                     {"ends", Ints{end}},
-                                                                     {"axes", Ints{spec.axis}},
-                                                                     {"steps", Ints{1}}}));
+      EBB_ASSIGN_OR_RETURN(const ValueId part, c.Emit("Slice", {x},
+                                                      {{"starts", Ints{start}},
+                                                       {"ends", Ints{end}},
+                                                       {"axes", Ints{spec.axis}},
+                                                       {"steps", Ints{1}}}));
       c.SetOutput(i, part);
     }
     start = end;
@@ -68,7 +68,8 @@ absl::Status Split(ConvertContext& c) {
 absl::Status Pad(ConvertContext& c) {
   const std::string mode = c.Str("mode", "constant");
   if (mode != "constant") {
-    return c.Unimplemented(absl::StrCat("mode '", mode, "' is not supported; use constant padding"));
+    return c.Unimplemented(
+        absl::StrCat("mode '", mode, "' is not supported; use constant padding"));
   }
   EBB_ASSIGN_OR_RETURN(const Ints given, c.AttrOrInput("pads", 1, 11));
   EBB_RETURN_IF_ERROR(c.CheckSpelling("value", 2, 11));
@@ -89,12 +90,14 @@ absl::Status Pad(ConvertContext& c) {
     EBB_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(c, axes[i], c.rank(0)));
     for (size_t side = 0; side < 2; ++side) {
       const int64_t pad = given[i + side * axes.size()];
-      if (pad < -(int64_t{1} << 40) || pad > int64_t{1} << 40) return c.Invalid("a pad is too large");
+      if (pad < -(int64_t{1} << 40) || pad > int64_t{1} << 40)
+        return c.Invalid("a pad is too large");
       pads[static_cast<size_t>(axis) + side * rank] = pad;
     }
   }
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
-  return c.Result("Pad", {x}, {{"pads", pads}, {"value", value}, {"mode", std::string("constant")}});
+  return c.Result("Pad", {x},
+                  {{"pads", pads}, {"value", value}, {"mode", std::string("constant")}});
 }
 
 absl::Status Gather(ConvertContext& c) {
@@ -111,10 +114,11 @@ absl::Status Gather(ConvertContext& c) {
   int64_t index = AsInts(*indices)[0];
   if (index < -dim || index >= dim) return c.Invalid("the index is out of range");
   if (index < 0) index += dim;
-  EBB_ASSIGN_OR_RETURN(const ValueId row, c.Emit("Slice", {x}, {{"starts", Ints{index}},
-                                                                {"ends", Ints{index + 1}},
-                                                                {"axes", Ints{axis}},
-                                                                {"steps", Ints{1}}}));
+  EBB_ASSIGN_OR_RETURN(const ValueId row, c.Emit("Slice", {x},
+                                                 {{"starts", Ints{index}},
+                                                  {"ends", Ints{index + 1}},
+                                                  {"axes", Ints{axis}},
+                                                  {"steps", Ints{1}}}));
   Shape shape = c.shape(0);
   shape.erase(shape.begin() + axis);
   return c.Result("Reshape", {row}, {{"shape", ToInts(shape)}});

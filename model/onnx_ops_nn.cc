@@ -28,10 +28,11 @@ absl::Status Conv(ConvertContext& c) {
     EBB_ASSIGN_OR_RETURN(const ValueId bias, c.Weight(2));
     inputs.push_back(bias);
   }
-  return c.Result("Conv", std::move(inputs), {{"strides", window.strides},
-                                              {"pads", window.pads},
-                                              {"dilations", window.dilations},
-                                              {"groups", groups}});
+  return c.Result("Conv", std::move(inputs),
+                  {{"strides", window.strides},
+                   {"pads", window.pads},
+                   {"dilations", window.dilations},
+                   {"groups", groups}});
 }
 
 absl::Status MaxPool(ConvertContext& c) {
@@ -41,10 +42,11 @@ absl::Status MaxPool(ConvertContext& c) {
   EBB_ASSIGN_OR_RETURN(const Window window, ReadWindow(c, c.Ints("kernel_shape")));
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
   EBB_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
-                       c.EmitAll("MaxPool", {x}, {{"kernel", window.kernel},
-                                                  {"strides", window.strides},
-                                                  {"pads", window.pads},
-                                                  {"dilations", window.dilations}}));
+                       c.EmitAll("MaxPool", {x},
+                                 {{"kernel", window.kernel},
+                                  {"strides", window.strides},
+                                  {"pads", window.pads},
+                                  {"dilations", window.dilations}}));
   c.SetOutput(0, outputs[0]);
   return absl::OkStatus();
 }
@@ -56,10 +58,11 @@ absl::Status AveragePool(ConvertContext& c) {
   }
   if (c.Int("count_include_pad", 0) == 0) window.counted_pads.assign(window.pads.size(), 0);
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
-  return c.Result("AveragePool", {x}, {{"kernel", window.kernel},
-                                       {"strides", window.strides},
-                                       {"pads", window.pads},
-                                       {"counted_pads", window.counted_pads}});
+  return c.Result("AveragePool", {x},
+                  {{"kernel", window.kernel},
+                   {"strides", window.strides},
+                   {"pads", window.pads},
+                   {"counted_pads", window.counted_pads}});
 }
 
 absl::StatusOr<Ints> SpatialAxes(const ConvertContext& c) {
@@ -84,11 +87,12 @@ absl::Status GlobalMaxPool(ConvertContext& c) {
     c.Warn("a window of more than 255 positions has no gradient: the model cannot be trained");
     return c.Result("ReduceMax", {x}, {{"axes", axes}, {"keepdims", int64_t{1}}});
   }
-  EBB_ASSIGN_OR_RETURN(
-      const std::vector<ValueId> outputs,
-      c.EmitAll("MaxPool", {x}, {{"kernel", kernel}, {"strides", Ints(kernel.size(), 1)},
-                                 {"pads", Ints(2 * kernel.size(), 0)},
-                                 {"dilations", Ints(kernel.size(), 1)}}));
+  EBB_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                       c.EmitAll("MaxPool", {x},
+                                 {{"kernel", kernel},
+                                  {"strides", Ints(kernel.size(), 1)},
+                                  {"pads", Ints(2 * kernel.size(), 0)},
+                                  {"dilations", Ints(kernel.size(), 1)}}));
   c.SetOutput(0, outputs[0]);
   return absl::OkStatus();
 }
@@ -113,8 +117,9 @@ absl::StatusOr<double> DropoutRatio(ConvertContext& c) {
   }
   if (c.options().dropout >= 0) return c.options().dropout;
   if (!training && ratio > 0) {
-    c.Warn("was exported in inference mode and drops nothing; export with model.train() and "
-           "training=TrainingMode.TRAINING, or set the job's dropout ratio");
+    c.Warn(
+        "was exported in inference mode and drops nothing; export with model.train() and "
+        "training=TrainingMode.TRAINING, or set the job's dropout ratio");
   }
   return training ? ratio : 0.0;
 }
@@ -136,9 +141,8 @@ absl::Status Dropout(ConvertContext& c) {
   if (c.Wants(1)) return c.Unimplemented("its mask output is not supported");
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
   const ValueId rng = c.Rng();
-  EBB_ASSIGN_OR_RETURN(
-      const std::vector<ValueId> outputs,
-      c.EmitAll("Dropout", {x, rng}, {{"ratio", ratio}, {"stream", c.Stream()}}));
+  EBB_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                       c.EmitAll("Dropout", {x, rng}, {{"ratio", ratio}, {"stream", c.Stream()}}));
   c.SetOutput(0, outputs[0]);
   return absl::OkStatus();
 }

@@ -42,12 +42,14 @@ absl::Status BatchNormalization(ConvertContext& c) {
   }
   // ONNX's momentum is the share of the old value, the graph's (and PyTorch's) that of the new one.
   if (c.SharesStatistics(mean, var)) {
-    return c.Invalid("its running statistics are those of another node, and both would write them; "
-                     "give each batch norm statistics of its own");
+    return c.Invalid(
+        "its running statistics are those of another node, and both would write them; "
+        "give each batch norm statistics of its own");
   }
-  EBB_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
-                       c.EmitAll("BatchNorm", {x, scale, bias, mean, var},
-                                 {{"epsilon", epsilon}, {"momentum", 1 - c.Float("momentum", 0.9)}}));
+  EBB_ASSIGN_OR_RETURN(
+      const std::vector<ValueId> outputs,
+      c.EmitAll("BatchNorm", {x, scale, bias, mean, var},
+                {{"epsilon", epsilon}, {"momentum", 1 - c.Float("momentum", 0.9)}}));
   c.SetOutput(0, outputs[0]);
   return absl::OkStatus();
 }
@@ -89,9 +91,8 @@ absl::Status RmsNormalization(ConvertContext& c) {
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
   EBB_ASSIGN_OR_RETURN(const ValueId scale, c.Weight(1));
   EBB_ASSIGN_OR_RETURN(const ValueId square, c.Emit("Mul", {x, x}));
-  EBB_ASSIGN_OR_RETURN(
-      const ValueId mean,
-      c.Emit("ReduceMean", {square}, {{"axes", axes}, {"keepdims", int64_t{1}}}));
+  EBB_ASSIGN_OR_RETURN(const ValueId mean,
+                       c.Emit("ReduceMean", {square}, {{"axes", axes}, {"keepdims", int64_t{1}}}));
   EBB_ASSIGN_OR_RETURN(const ValueId shifted,
                        c.Emit("Scale", {mean}, {{"shift", c.Float("epsilon", 1e-5)}}));
   EBB_ASSIGN_OR_RETURN(const ValueId deviation, c.Emit("Sqrt", {shifted}));
@@ -101,10 +102,11 @@ absl::Status RmsNormalization(ConvertContext& c) {
 
 absl::Status Lrn(ConvertContext& c) {
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
-  return c.Result("Lrn", {x}, {{"size", c.Int("size", 1)},
-                               {"alpha", c.Float("alpha", 0.0001)},
-                               {"beta", c.Float("beta", 0.75)},
-                               {"bias", c.Float("bias", 1.0)}});
+  return c.Result("Lrn", {x},
+                  {{"size", c.Int("size", 1)},
+                   {"alpha", c.Float("alpha", 0.0001)},
+                   {"beta", c.Float("beta", 0.75)},
+                   {"bias", c.Float("bias", 1.0)}});
 }
 
 // Before opset 13 the input is flattened to two dimensions at `axis`, and each row is one softmax.

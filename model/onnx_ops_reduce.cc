@@ -28,13 +28,11 @@ absl::Status Reduce(ConvertContext& c) {
   return c.Result(c.op(), {x}, attrs);
 }
 
-constexpr OnnxOp kRows[] = {{"ReduceSum", 1, 2, kFirstInput, Reduce},
-                            {"ReduceMean", 1, 2, kFirstInput, Reduce},
-                            {"ReduceMax", 1, 2, kFirstInput, Reduce},
-                            {"ReduceMin", 1, 2, kFirstInput, Reduce},
-                            {"ReduceL1", 1, 2, kFirstInput, Reduce},
-                            {"ReduceL2", 1, 2, kFirstInput, Reduce},
-                            {"ReduceSumSquare", 1, 2, kFirstInput, Reduce}};
+constexpr OnnxOp kRows[] = {
+    {"ReduceSum", 1, 2, kFirstInput, Reduce},      {"ReduceMean", 1, 2, kFirstInput, Reduce},
+    {"ReduceMax", 1, 2, kFirstInput, Reduce},      {"ReduceMin", 1, 2, kFirstInput, Reduce},
+    {"ReduceL1", 1, 2, kFirstInput, Reduce},       {"ReduceL2", 1, 2, kFirstInput, Reduce},
+    {"ReduceSumSquare", 1, 2, kFirstInput, Reduce}};
 
 }  // namespace
 

@@ -23,7 +23,8 @@ absl::StatusOr<Shape> Checked(const NodeView& node, Shape shape) {
 absl::StatusOr<Shape> FromRequest(const NodeView& node, const Ints& request) {
   const Shape& in = node.shape(0);
   const bool zero_is_zero = node.Int("allowzero", 0) != 0;
-  const std::string text = absl::StrCat("cannot reshape ", graph::ToString(in), " to ", Join(request));
+  const std::string text =
+      absl::StrCat("cannot reshape ", graph::ToString(in), " to ", Join(request));
   if (request.size() > 8) return node.Invalid(absl::StrCat(text, ": the highest rank is 8"));
   Shape out;
   int64_t known = 1;
@@ -48,7 +49,8 @@ absl::StatusOr<Shape> FromRequest(const NodeView& node, const Ints& request) {
     out[static_cast<size_t>(unknown)] = count / known;
   } else if (known != count) {
     return node.Invalid(absl::StrCat(
-        text, "; if the exported file has a batch size inside, export it with a dynamic batch axis"));
+        text,
+        "; if the exported file has a batch size inside, export it with a dynamic batch axis"));
   }
   return Checked(node, std::move(out));
 }
@@ -215,8 +217,8 @@ absl::StatusOr<Shape> ExpandedShape(const NodeView& node) {
   EBB_ASSIGN_OR_RETURN(const Shape wanted, Checked(node, Shape(request.begin(), request.end())));
   const auto shape = graph::BroadcastShapes(node.shape(0), wanted);
   if (!shape.has_value()) {
-    return node.Invalid(absl::StrCat("cannot expand ", graph::ToString(node.shape(0)), " to ",
-                                     Join(request)));
+    return node.Invalid(
+        absl::StrCat("cannot expand ", graph::ToString(node.shape(0)), " to ", Join(request)));
   }
   return Checked(node, *shape);
 }
@@ -226,8 +228,8 @@ absl::StatusOr<Ints> TileRepeats(const NodeView& node) {
   bool ok = static_cast<int64_t>(repeats.size()) == node.rank(0);
   for (int64_t repeat : repeats) ok = ok && repeat >= 0 && repeat <= kMaxExtent;
   if (!ok) {
-    return node.Invalid(absl::StrCat("repeats ", Join(repeats), " do not fit ",
-                                     graph::ToString(node.shape(0))));
+    return node.Invalid(
+        absl::StrCat("repeats ", Join(repeats), " do not fit ", graph::ToString(node.shape(0))));
   }
   return repeats;
 }
@@ -248,8 +250,11 @@ absl::StatusOr<Window> ReadWindow(const NodeView& node, Ints kernel) {
                                            ": only 1 to 3 spatial dimensions are supported"));
   }
   const auto count = static_cast<size_t>(spatial);
-  Window w{std::move(kernel), node.Ints("strides", Ints(count, 1)),
-           node.Ints("dilations", Ints(count, 1)), node.Ints("pads", Ints(2 * count, 0)), {}};
+  Window w{std::move(kernel),
+           node.Ints("strides", Ints(count, 1)),
+           node.Ints("dilations", Ints(count, 1)),
+           node.Ints("pads", Ints(2 * count, 0)),
+           {}};
   bool ok = w.kernel.size() == count && w.strides.size() == count && w.dilations.size() == count &&
             w.pads.size() == 2 * count;
   for (const Ints* list : {&w.kernel, &w.strides, &w.dilations}) {

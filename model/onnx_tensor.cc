@@ -21,9 +21,9 @@ struct TypeRow {
   absl::string_view name;
 };
 constexpr TypeRow kTypeNames[] = {
-    {0, "UNDEFINED"}, {1, "FLOAT"},  {2, "UINT8"},      {3, "INT8"},       {4, "UINT16"},
-    {5, "INT16"},     {6, "INT32"},  {7, "INT64"},      {8, "STRING"},     {9, "BOOL"},
-    {10, "FLOAT16"},  {11, "DOUBLE"}, {12, "UINT32"},   {13, "UINT64"},    {14, "COMPLEX64"},
+    {0, "UNDEFINED"},   {1, "FLOAT"},    {2, "UINT8"},   {3, "INT8"},    {4, "UINT16"},
+    {5, "INT16"},       {6, "INT32"},    {7, "INT64"},   {8, "STRING"},  {9, "BOOL"},
+    {10, "FLOAT16"},    {11, "DOUBLE"},  {12, "UINT32"}, {13, "UINT64"}, {14, "COMPLEX64"},
     {15, "COMPLEX128"}, {16, "BFLOAT16"}};
 
 constexpr std::pair<int, DType> kDTypes[] = {{1, DType::kF32}, {11, DType::kF64},
@@ -53,7 +53,8 @@ absl::StatusOr<std::filesystem::path> ResolveExternal(const std::string& dir,
   if (error) return Invalid(absl::StrCat("external data file '", location, "' is missing"));
   const auto [mismatch, unused] = std::mismatch(root.begin(), root.end(), file.begin(), file.end());
   if (mismatch != root.end()) {
-    return Invalid(absl::StrCat("external data file '", location, "' is a link out of '", dir, "'"));
+    return Invalid(
+        absl::StrCat("external data file '", location, "' is a link out of '", dir, "'"));
   }
   if (!fs::is_regular_file(file, error)) {
     return Invalid(absl::StrCat("external data file '", location, "' is no regular file"));
@@ -85,9 +86,8 @@ absl::StatusOr<HostTensor> ReadExternal(const onnx::TensorProto& proto, TensorTy
   std::error_code error;
   const auto size = static_cast<int64_t>(std::filesystem::file_size(file, error));
   if (error || offset > size || bytes > size - offset) {
-    return Invalid(absl::StrCat("external data file '", location, "' has ", size,
-                                " bytes; bytes ", offset, " to ", offset, "+", bytes,
-                                " are needed"));
+    return Invalid(absl::StrCat("external data file '", location, "' has ", size, " bytes; bytes ",
+                                offset, " to ", offset, "+", bytes, " are needed"));
   }
   HostTensor tensor = HostTensor::Zeros(std::move(type));
   std::ifstream stream(file, std::ios::binary);

@@ -22,11 +22,11 @@ constexpr uint64_t kMaxHeader = 16 << 20;  // some 100,000 tensors
 constexpr absl::string_view kMetadata = "__metadata__";
 
 constexpr std::array<std::pair<absl::string_view, DType>, 6> kDTypes = {{{"F32", DType::kF32},
-                                                                        {"F64", DType::kF64},
-                                                                        {"I32", DType::kI32},
-                                                                        {"I64", DType::kI64},
-                                                                        {"U8", DType::kU8},
-                                                                        {"BOOL", DType::kBool}}};
+                                                                         {"F64", DType::kF64},
+                                                                         {"I32", DType::kI32},
+                                                                         {"I64", DType::kI64},
+                                                                         {"U8", DType::kU8},
+                                                                         {"BOOL", DType::kBool}}};
 
 absl::Status Invalid(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("safetensors: ", what));
@@ -73,8 +73,8 @@ absl::StatusOr<Entry> ReadEntry(const std::string& name, const json& item) {
   entry.end = item["data_offsets"][1].get<uint64_t>();
   if (entry.end < entry.begin ||
       entry.end - entry.begin != static_cast<uint64_t>(entry.type.bytes().count())) {
-    return Invalid(absl::StrCat(where, ": offsets ", entry.begin, " to ", entry.end, " do not hold ",
-                                graph::ToString(entry.type)));
+    return Invalid(absl::StrCat(where, ": offsets ", entry.begin, " to ", entry.end,
+                                " do not hold ", graph::ToString(entry.type)));
   }
   return entry;
 }
@@ -91,9 +91,9 @@ std::string WriteSafetensors(const graph::TensorMap& tensors,
   size_t offset = 0;
   for (const std::string& name : names) {
     const HostTensor& tensor = tensors.at(name);
-    const auto* row =
-        std::find_if(kDTypes.begin(), kDTypes.end(),
-                     [&](const auto& pair) { return pair.second == tensor.type.dtype; });
+    const auto* row = std::find_if(kDTypes.begin(), kDTypes.end(), [&](const auto& pair) {
+      return pair.second == tensor.type.dtype;
+    });
     json shape = json::array();
     for (int64_t dim : tensor.type.shape) shape.push_back(static_cast<uint64_t>(dim));
     header[name] = {{"dtype", std::string(row->first)},

@@ -16,7 +16,7 @@ struct SubModel {
   int first = 0;  // node indices, inclusive
   int last = 0;
   graph::Phase phase = graph::Phase::kForward;  // of its first node
-  Bytes saved;    // net bytes that its forward nodes leave behind for backward
+  Bytes saved;  // net bytes that its forward nodes leave behind for backward
 };
 
 struct Partition {
@@ -30,12 +30,12 @@ struct PartitionOptions {
   int min_groups = 1;
 };
 
-// Units are tape entries (a forward node and the backward nodes that mirror it), weighed by net saved
-// bytes. Binary search on the largest group with greedy fill, then the least sum of squared deviations
-// under that cap; ties to fewer bytes crossing the cuts; never more groups than total/largest unit.
-// Backward and update nodes go where their mirrors are; updates put off to the step's end are a
-// sub-model of their own. InvalidArgument for a graph without forward nodes or options that contradict
-// themselves.
+// Units are tape entries (a forward node and the backward nodes that mirror it), weighed by net
+// saved bytes. Binary search on the largest group with greedy fill, then the least sum of squared
+// deviations under that cap; ties to fewer bytes crossing the cuts; never more groups than
+// total/largest unit. Backward and update nodes go where their mirrors are; updates put off to the
+// step's end are a sub-model of their own. InvalidArgument for a graph without forward nodes or
+// options that contradict themselves.
 absl::StatusOr<Partition> Split(const graph::Graph& graph, const graph::Liveness& liveness,
                                 const PartitionOptions& options);
 

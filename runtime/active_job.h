@@ -74,18 +74,18 @@ struct ActiveJob {
   std::unique_ptr<StepRun> enqueuing;            // its launches are being enqueued
   std::deque<std::unique_ptr<StepRun>> running;  // all enqueued, not complete
   std::array<bool, kSlots> slot_busy = {};
-  int fills_pending = 0;   // slots that the loader is writing
-  int outstanding = 0;     // launches and copies not complete
+  int fills_pending = 0;  // slots that the loader is writing
+  int outstanding = 0;    // launches and copies not complete
   bool uploaded = false;
-  bool ready = false;      // Ready() was called and the step has not started
+  bool ready = false;  // Ready() was called and the step has not started
   bool paused = false;
-  bool draining = false;   // its sequence is over, or it has been ended: starts no step
+  bool draining = false;  // its sequence is over, or it has been ended: starts no step
   bool snapshotting = false;
 
   MetricSums epoch_sums, eval_sums;
   absl::Time started = absl::InfinitePast();
-  double busy = 0;         // decayed microseconds of execution, for `share`
-  double rate = 0;         // decayed steps per second
+  double busy = 0;  // decayed microseconds of execution, for `share`
+  double rate = 0;  // decayed steps per second
   Micros last_step_end;
 
   explicit ActiveJob(std::unique_ptr<PreparedJob> p)

@@ -121,8 +121,8 @@ class EngineImpl final : public Engine {
     const Bytes limit = fits_pool ? cap : pool;
     const int64_t batch = LargestBatch(job.spec, limit);
     return absl::ResourceExhaustedError(absl::StrCat(
-        "the job needs ", needs.count(), " bytes (", FormatBytes(job.resident.bytes),
-        " resident, ", FormatBytes(job.slot_bytes * kSlots), " staging, ", FormatBytes(job.Peak()),
+        "the job needs ", needs.count(), " bytes (", FormatBytes(job.resident.bytes), " resident, ",
+        FormatBytes(job.slot_bytes * kSlots), " staging, ", FormatBytes(job.Peak()),
         " for a step of batch_size ", job.spec.batch_size, "), but ",
         fits_pool ? "resources.memory_max allows " : "the pool has ", limit.count(), " bytes; ",
         batch > 0 ? absl::StrCat("the largest batch_size that fits is ", batch)

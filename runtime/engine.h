@@ -1,5 +1,5 @@
-// The engine: owns one device, its pool, lanes, streams and threads, and trains the jobs given to it.
-// Every method may be called from any thread; none blocks on the device but WaitForChange.
+// The engine: owns one device, its pool, lanes, streams and threads, and trains the jobs given to
+// it. Every method may be called from any thread; none blocks on the device but WaitForChange.
 #pragma once
 
 #include <map>
@@ -19,9 +19,9 @@
 namespace ebb::runtime {
 
 struct EngineOptions {
-  Bytes memory;        // the pool
-  Bytes quantum;       // memory a sub-model aims at; 0: from the pool (partitioner::QuantumFor)
-  int max_lanes = 0;   // 0: as many as the device can run steps of, in pairs
+  Bytes memory;       // the pool
+  Bytes quantum;      // memory a sub-model aims at; 0: from the pool (partitioner::QuantumFor)
+  int max_lanes = 0;  // 0: as many as the device can run steps of, in pairs
   scheduler::Policy policy = scheduler::Policy::kFair;
   int max_in_flight = 2;  // launched, unfinished sub-models a job: one executes, one follows it
 };
@@ -67,12 +67,12 @@ struct MemoryReport {
 
 // How much jobs really overlapped since the start or the last reset.
 struct OverlapReport {
-  int64_t samples = 0;        // of the ledger: one a scheduling decision
-  int64_t shared = 0;         // two jobs held blocks in one lane
-  int64_t deep = 0;           // ... and together more than either's own step peak
-  Micros wall;                // since the first launch
-  Micros busy;                // at least one job's sub-model was executing
-  Micros concurrent;          // sub-models of two or more jobs were executing
+  int64_t samples = 0;  // of the ledger: one a scheduling decision
+  int64_t shared = 0;   // two jobs held blocks in one lane
+  int64_t deep = 0;     // ... and together more than either's own step peak
+  Micros wall;          // since the first launch
+  Micros busy;          // at least one job's sub-model was executing
+  Micros concurrent;    // sub-models of two or more jobs were executing
 };
 
 struct SubModelReport {
@@ -84,20 +84,21 @@ struct SubModelReport {
   Bytes saved;
 };
 struct ExplainReport {
-  std::string graph;       // the training graph as text
+  std::string graph;  // the training graph as text
   std::vector<SubModelReport> sub_models;
-  std::string plan;        // strategy of the stack plan
+  std::string plan;  // strategy of the stack plan
   Bytes plan_peak;
   Bytes live_peak;
   Bytes quantum;
-  std::map<std::string, Bytes> resident;  // parameters, optimizer state, buffers, constants, scalars
-  std::string admission;   // in words, with the byte ledger behind it
+  std::map<std::string, Bytes>
+      resident;           // parameters, optimizer state, buffers, constants, scalars
+  std::string admission;  // in words, with the byte ledger behind it
   std::string numerics_key;
 };
 
 struct JobResult {
-  graph::TensorMap weights;  // parameters and buffers, under the model's names
-  graph::TensorMap slots;    // optimizer state
+  graph::TensorMap weights;                 // parameters and buffers, under the model's names
+  graph::TensorMap slots;                   // optimizer state
   std::shared_ptr<const std::string> onnx;  // the file the model came from; null for a graph
 };
 
@@ -130,7 +131,7 @@ class Engine {
                                                 absl::Time deadline) const = 0;
 
   virtual absl::Status Update(JobId job, const JobUpdate& update) = 0;
-  virtual absl::Status Cancel(JobId job) = 0;   // ok on a final job too: nothing happens
+  virtual absl::Status Cancel(JobId job) = 0;  // ok on a final job too: nothing happens
   // At the next step boundary; a job that has done its last step ends all the same.
   virtual absl::Status Pause(JobId job) = 0;
   virtual absl::Status Resume(JobId job) = 0;

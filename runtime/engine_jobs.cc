@@ -198,9 +198,10 @@ void EngineLoop::FinishStep(ActiveJob& job) {
   });
   if (!std::isfinite(loss)) {
     EndJob(job.id, JobState::kFailed, EndReason::kNan,
-        absl::StrCat(run->item.kind == StepKind::kTrain ? "the training loss" : "the validation loss",
-                     " is not finite (", loss, ") at step ", steps_done,
-                     "; lower the learning rate or check the data"));
+           absl::StrCat(
+               run->item.kind == StepKind::kTrain ? "the training loss" : "the validation loss",
+               " is not finite (", loss, ") at step ", steps_done,
+               "; lower the learning rate or check the data"));
   }
 }
 
@@ -262,7 +263,8 @@ absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
     return absl::FailedPreconditionError(
         absl::StrCat("job j-", id.value(), " is ", Name(info.state), " and cannot be changed"));
   }
-  if (update.learning_rate && !(*update.learning_rate >= 0 && std::isfinite(*update.learning_rate))) {
+  if (update.learning_rate &&
+      !(*update.learning_rate >= 0 && std::isfinite(*update.learning_rate))) {
     return absl::InvalidArgumentError("learning_rate must be a finite number >= 0");
   }
   if (update.weight && !(*update.weight > 0 && std::isfinite(*update.weight))) {

@@ -27,12 +27,12 @@ EngineLoop::EngineLoop(device::Device* device, const EngineOptions& options, Boa
 absl::Status EngineLoop::Init() {
   pool_ = std::make_unique<memory::Pool>(&device_->granules(), options_.memory);
   scheduler_ = std::make_unique<scheduler::Scheduler>(options_.policy);
-  const int lanes = options_.max_lanes > 0 ? options_.max_lanes
-                                           : std::max(1, device_->spec().parallelism / 2);
+  const int lanes =
+      options_.max_lanes > 0 ? options_.max_lanes : std::max(1, device_->spec().parallelism / 2);
   for (int l = 0; l < lanes; ++l) {
     Lane lane;
-    EBB_ASSIGN_OR_RETURN(lane.region, pool_->Create("lane " + std::to_string(l), Bytes(0),
-                                                    pool_->budget()));
+    EBB_ASSIGN_OR_RETURN(lane.region,
+                         pool_->Create("lane " + std::to_string(l), Bytes(0), pool_->budget()));
     lane.id = scheduler_->AddLane(Bytes(0));
     scheduler_->CloseLane(lane.id);
     lane.streams = {device_->CreateStream(), device_->CreateStream()};
@@ -228,9 +228,10 @@ void EngineLoop::BeginStep(ActiveJob& job, const Decision& decision, Lane& lane)
     device_->Write(stream, job.Resident(name, program),
                    {reinterpret_cast<const char*>(values.data()), sizeof(values)});
   };
-  write("ebb.hyper", std::array<double, 4>{run.item.lr, static_cast<double>(run.item.step + 1), 0, 0});
-  write("ebb.rng", std::array<int64_t, 2>{
-                       static_cast<int64_t>(job.prepared->spec.seed_dropout), run.item.step});
+  write("ebb.hyper",
+        std::array<double, 4>{run.item.lr, static_cast<double>(run.item.step + 1), 0, 0});
+  write("ebb.rng", std::array<int64_t, 2>{static_cast<int64_t>(job.prepared->spec.seed_dropout),
+                                          run.item.step});
 
   const device::Bindings& bindings =
       job.Bind(program, decision.end, lane.region->base(), scheduler_->lane(lane.id).size());
@@ -275,10 +276,9 @@ void EngineLoop::Dispatch(const Decision& decision) {
   const partitioner::SubModel& sub = step.partition.sub_models[decision.sub_model];
   const device::Bindings& bindings =
       job->Bind(program, decision.end, lane.region->base(), scheduler_->lane(lane.id).size());
-  device_->Launch(stream, {.program = step.program.get(),
-                           .bindings = &bindings,
-                           .first = sub.first,
-                           .last = sub.last});
+  device_->Launch(
+      stream,
+      {.program = step.program.get(), .bindings = &bindings, .first = sub.first, .last = sub.last});
   if (decision.last) EndStepEnqueue(*job, stream, program);
 
   const device::EventId event = device_->Record(stream);
@@ -343,7 +343,8 @@ void EngineLoop::Refresh() {
       info.steps_per_second = steps_per_second;
       info.eta.reset();
       if (steps_per_second > 0 && info.state == JobState::kRunning) {
-        info.eta = absl::Seconds(static_cast<double>(info.total_steps - info.step) / steps_per_second);
+        info.eta =
+            absl::Seconds(static_cast<double>(info.total_steps - info.step) / steps_per_second);
       }
       info.why = job->region == nullptr ? AdmissionText(*job)
                  : job->paused          ? "paused"

@@ -94,19 +94,19 @@ class EngineLoop {
   void Refresh();
 
   // engine_jobs.cc: a job's life.
-  void Pump(ActiveJob& job);           // stages batches, makes the next step ready, ends the job
+  void Pump(ActiveJob& job);  // stages batches, makes the next step ready, ends the job
   void StageNext(ActiveJob& job, int slot);
-  void FinishStep(ActiveJob& job);     // the oldest running step is complete
+  void FinishStep(ActiveJob& job);  // the oldest running step is complete
   void BeginSnapshot(ActiveJob& job);
   void EndJob(JobId job, JobState state, EndReason reason, const std::string& message);
-  void Retire();                       // frees jobs that have ended and have nothing outstanding
+  void Retire();  // frees jobs that have ended and have nothing outstanding
   void Upload(ActiveJob& job);
   void Publish(const ActiveJob& job, const std::function<void(Board::Record&)>& change);
-  // Work that was counted for the job is complete. Null when the job has ended meanwhile: then only its
-  // memory waited for it.
+  // Work that was counted for the job is complete. Null when the job has ended meanwhile: then only
+  // its memory waited for it.
   ActiveJob* Settle(JobId job, int ActiveJob::*counter);
-  // A copy on the auxiliary stream, counted as outstanding; `then` runs when it has succeeded and the
-  // job still lives. A failure ends the job.
+  // A copy on the auxiliary stream, counted as outstanding; `then` runs when it has succeeded and
+  // the job still lives. A failure ends the job.
   void CopyAside(ActiveJob& job, void* to, const void* from, Bytes bytes,
                  std::function<void(ActiveJob&)> then);
   ActiveJob* Find(JobId job);
@@ -136,7 +136,7 @@ class EngineLoop {
   bool recut_wanted_ = false;
   bool lanes_closed_ = false;
 
-  std::vector<std::deque<Launch>> launches_;  // per stream, in order
+  std::vector<std::deque<Launch>> launches_;                           // per stream, in order
   absl::flat_hash_map<scheduler::LaunchSeq, device::EventId> events_;  // not known complete
   std::deque<AuxOp> aux_ops_;
   int64_t ledger_samples_ = 0, ledger_shared_ = 0, ledger_deep_ = 0;

@@ -26,13 +26,12 @@ std::string EngineLoop::AdmissionText(const ActiveJob& job) const {
 }
 
 bool EngineLoop::LanesDrained() const {
-  return std::all_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
-    return scheduler_->lane(lane.id).Drained();
-  });
+  return std::all_of(lanes_.begin(), lanes_.end(),
+                     [&](const Lane& lane) { return scheduler_->lane(lane.id).Drained(); });
 }
 
-// A re-cut waits for the steps in flight, and for what ended jobs still have outstanding. Meanwhile no
-// step starts, so it cannot be put off for ever.
+// A re-cut waits for the steps in flight, and for what ended jobs still have outstanding. Meanwhile
+// no step starts, so it cannot be put off for ever.
 void EngineLoop::MaybeRecut() {
   if (!recut_wanted_) return;
   if (!lanes_closed_) {
@@ -128,8 +127,8 @@ MemoryReport EngineLoop::Memory() const {
   MemoryReport report;
   report.pool = pool_->budget();
   auto& classes = report.classes;
-  for (const char* name : {"resident", "staging", "input", "saved", "transient", "padding", "waiting",
-                           "free"}) {
+  for (const char* name :
+       {"resident", "staging", "input", "saved", "transient", "padding", "waiting", "free"}) {
     classes[name] = Bytes(0);
   }
   const auto add_region = [&](const ActiveJob& job) {
@@ -230,9 +229,8 @@ absl::StatusOr<ExplainReport> EngineLoop::Explain(JobId id) const {
       job->region == nullptr
           ? AdmissionText(*job)
           : absl::StrCat("fits: region of ", FormatBytes(job->region->size()), ", lane ",
-                         job->lane.value(), " of ",
-                         FormatBytes(scheduler_->lane(job->lane).size()), " holds its step of ",
-                         FormatBytes(job->prepared->Peak()));
+                         job->lane.value(), " of ", FormatBytes(scheduler_->lane(job->lane).size()),
+                         " holds its step of ", FormatBytes(job->prepared->Peak()));
   const DeviceSpec& spec = device_->spec();
   report.numerics_key = absl::StrCat("device=", spec.kind, " (", spec.name,
                                      ") threads_per_stream=", spec.threads_per_stream,

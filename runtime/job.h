@@ -24,8 +24,8 @@ namespace ebb::runtime {
 
 struct ModelSpec {
   // Exactly one of the two.
-  std::shared_ptr<const std::string> onnx;     // the file's bytes
-  std::shared_ptr<const graph::Graph> graph;   // a forward graph with the batch already bound
+  std::shared_ptr<const std::string> onnx;    // the file's bytes
+  std::shared_ptr<const graph::Graph> graph;  // a forward graph with the batch already bound
   // Initial values by parameter or buffer name. They replace the ONNX file's; for `graph` they are
   // the values, and what is missing must be drawn by `reinit`.
   std::shared_ptr<const graph::TensorMap> weights;
@@ -42,15 +42,16 @@ struct DataSource {
 
 enum class ScheduleKind { kConstant, kStep, kCosine, kOneCycle, kPoints };
 enum class Interpolation { kHold, kLinear, kCosine };
-// The learning rate of step t (counted from 0) of T; warm-up scales it linearly from 0 over its steps.
+// The learning rate of step t (counted from 0) of T; warm-up scales it linearly from 0 over its
+// steps.
 struct ScheduleSpec {
   ScheduleKind kind = ScheduleKind::kConstant;
-  double base_lr = 1e-3;       // what the optimizer's lr says; the peak of one-cycle
+  double base_lr = 1e-3;  // what the optimizer's lr says; the peak of one-cycle
   int64_t warmup_steps = 0;
-  int64_t step_size = 0;       // kStep: steps between two multiplications by gamma
+  int64_t step_size = 0;  // kStep: steps between two multiplications by gamma
   double gamma = 0.1;
-  double min_lr = 0;           // kCosine
-  double pct_start = 0.3;      // kOneCycle, as PyTorch's OneCycleLR
+  double min_lr = 0;       // kCosine
+  double pct_start = 0.3;  // kOneCycle, as PyTorch's OneCycleLR
   double div_factor = 25;
   double final_div_factor = 1e4;
   std::vector<std::pair<double, double>> points;  // kPoints: (step, lr), steps increasing
@@ -98,7 +99,17 @@ const char* Name(JobState state);
 constexpr bool IsFinal(JobState state) { return state >= JobState::kSucceeded; }
 
 // Why a job ended otherwise than by its stopping rule.
-enum class EndReason { kNone, kCancelled, kInvalid, kUnsupported, kOom, kData, kNan, kDevice, kInternal };
+enum class EndReason {
+  kNone,
+  kCancelled,
+  kInvalid,
+  kUnsupported,
+  kOom,
+  kData,
+  kNan,
+  kDevice,
+  kInternal
+};
 const char* Name(EndReason reason);
 
 struct MetricPoint {
@@ -125,17 +136,17 @@ struct JobInfo {
   double steps_per_second = 0;  // over the last seconds
   double share = 0;             // of the device's busy time, over the last seconds
   std::optional<absl::Duration> eta;
-  std::string why;              // why it waits, in words; empty when it does not
-  Bytes resident;               // parameters, optimizer state, buffers, constants
+  std::string why;  // why it waits, in words; empty when it does not
+  Bytes resident;   // parameters, optimizer state, buffers, constants
   Bytes staging;
-  Bytes step_peak;              // planned height of its stack, training and evaluation
-  Bytes held;                   // of the lane, now
+  Bytes step_peak;  // planned height of its stack, training and evaluation
+  Bytes held;       // of the lane, now
   LaneId lane;
   int priority = 0;
   double weight = 1;
   std::map<std::string, std::string> labels;
   absl::Time submitted;
-  absl::Time started;   // InfinitePast until then
+  absl::Time started;  // InfinitePast until then
   absl::Time finished;
   uint64_t version = 0;  // grows with every change
 };

@@ -1,5 +1,5 @@
-// How much the work of different jobs really overlapped, from the stamps of completed launches. Thread
-// rule: one owner thread.
+// How much the work of different jobs really overlapped, from the stamps of completed launches.
+// Thread rule: one owner thread.
 #pragma once
 
 #include <map>

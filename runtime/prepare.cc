@@ -42,16 +42,16 @@ absl::StatusOr<model::ImportedModel> ImportModel(const JobSpec& spec) {
             absl::StrCat("model.weights: '", name, "' is no parameter or buffer of the model"));
       }
       if (imported.graph.value(id).type != tensor.type) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "model.weights: '", name, "' is ", graph::ToString(tensor.type), ", the model has ",
-            graph::ToString(imported.graph.value(id).type)));
+        return absl::InvalidArgumentError(
+            absl::StrCat("model.weights: '", name, "' is ", graph::ToString(tensor.type),
+                         ", the model has ", graph::ToString(imported.graph.value(id).type)));
       }
       imported.weights.insert_or_assign(name, tensor);
     }
   }
-  EBB_RETURN_IF_ERROR(Annotate(model::Reinitialize(imported.graph, spec.model.reinit,
-                                                   spec.seed_init, &imported.weights),
-                               "model.reinit"));
+  EBB_RETURN_IF_ERROR(Annotate(
+      model::Reinitialize(imported.graph, spec.model.reinit, spec.seed_init, &imported.weights),
+      "model.reinit"));
   return imported;
 }
 
@@ -66,16 +66,16 @@ absl::Status CheckWeights(const Graph& graph, const graph::TensorMap& weights) {
                        "' has no initial value; give model.weights or a model.reinit rule for it"));
     }
     if (it->second.type != value.type) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("model: the value of '", value.name, "' is ",
-                       graph::ToString(it->second.type), ", the graph needs ",
-                       graph::ToString(value.type)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model: the value of '", value.name, "' is ", graph::ToString(it->second.type),
+          ", the graph needs ", graph::ToString(value.type)));
     }
   }
   return absl::OkStatus();
 }
 
-// Number of classes that a label input may name, from the loss or metric that reads it; 0: no labels.
+// Number of classes that a label input may name, from the loss or metric that reads it; 0: no
+// labels.
 int64_t ClassesOf(const Graph& graph, ValueId input, int64_t* ignore_index) {
   for (const graph::Node& node : graph.nodes) {
     const bool reads = node.inputs.size() > 1 && node.inputs[1] == input;
@@ -147,8 +147,7 @@ absl::StatusOr<std::unique_ptr<StepProgram>> BuildProgram(Graph graph, const dev
   EBB_RETURN_IF_ERROR(graph::Verify(step->graph));
   EBB_ASSIGN_OR_RETURN(step->program, device.Compile(step->graph));
   step->liveness = graph::ComputeLiveness(step->graph);
-  step->live_peak =
-      graph::LivePeak(step->liveness, static_cast<int>(step->graph.nodes.size()));
+  step->live_peak = graph::LivePeak(step->liveness, static_cast<int>(step->graph.nodes.size()));
   EBB_ASSIGN_OR_RETURN(step->partition, partitioner::Split(step->graph, step->liveness,
                                                            {.quantum = options.quantum}));
   PlanMemory(device, step.get());
@@ -241,9 +240,9 @@ class ResidentBuilder {
 
 absl::Status LayOutResidents(const device::Device& device, PreparedJob* job) {
   ResidentBuilder builder(device.spec().alignment);
-  for (const auto& [role, cls] :
-       {std::pair{Role::kParam, "parameters"}, {Role::kOptState, "optimizer state"},
-        {Role::kBuffer, "buffers"}}) {
+  for (const auto& [role, cls] : {std::pair{Role::kParam, "parameters"},
+                                  {Role::kOptState, "optimizer state"},
+                                  {Role::kBuffer, "buffers"}}) {
     for (const auto& step : job->programs) {
       if (step) EBB_RETURN_IF_ERROR(builder.AddState(step->graph, role, cls));
     }
@@ -338,8 +337,7 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
 
   job->steps.batches_per_epoch = job->sources[0].BatchesPerEpoch();
   job->steps.eval_batches = spec.val ? job->sources[1].BatchesPerEpoch() : 0;
-  job->steps.total_steps =
-      TotalSteps(spec.stop, job->steps.batches_per_epoch, spec.batch_size);
+  job->steps.total_steps = TotalSteps(spec.stop, job->steps.batches_per_epoch, spec.batch_size);
   job->steps.eval_every_steps = spec.evaluate.every_steps;
   job->steps.eval_every_epochs = spec.evaluate.every_epochs;
   if (!spec.evaluate.every_steps && !spec.evaluate.every_epochs) job->steps.eval_every_epochs = 1;

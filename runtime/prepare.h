@@ -1,6 +1,6 @@
-// Everything that is known of a job before it gets a byte: its graphs, programs, cuts, stack plans and
-// resident layout. Prepare is a pure function of the spec and the device; it reads like the pipeline:
-// import -> autodiff -> lower -> compile -> liveness -> cut -> plan.
+// Everything that is known of a job before it gets a byte: its graphs, programs, cuts, stack plans
+// and resident layout. Prepare is a pure function of the spec and the device; it reads like the
+// pipeline: import -> autodiff -> lower -> compile -> liveness -> cut -> plan.
 #pragma once
 
 #include <array>
@@ -40,10 +40,10 @@ struct StepProgram {
   std::vector<Bytes> range_bytes;
   std::vector<int> workspace_range;  // per node; -1: none
   scheduler::StepProfile profile;
-  std::vector<HeldBytes> held;       // per sub-model, after it
-  std::vector<ValueId> inputs;       // as data_source.bindings, in order
-  ValueId valid;                     // "ebb.valid", when the graph has it
-  std::vector<ValueId> metrics;      // kMetric values in id order
+  std::vector<HeldBytes> held;   // per sub-model, after it
+  std::vector<ValueId> inputs;   // as data_source.bindings, in order
+  ValueId valid;                 // "ebb.valid", when the graph has it
+  std::vector<ValueId> metrics;  // kMetric values in id order
   Bytes live_peak;
 
   // Height at which value `id` lies in the stack, and its bytes; nullopt for values outside of it.
@@ -74,10 +74,10 @@ struct PreparedJob {
   std::array<std::unique_ptr<StepProgram>, 2> programs;
   std::array<data::BatchSource, 2> sources;
   ResidentLayout resident;
-  Bytes slot_bytes;                  // one staged batch of either kind
+  Bytes slot_bytes;                                // one staged batch of either kind
   std::array<std::vector<Bytes>, 2> slot_offsets;  // of each binding, then of "ebb.valid"
   StepSequence::Shape steps;
-  Bytes Peak() const;                // the larger of the two plans'
+  Bytes Peak() const;  // the larger of the two plans'
 };
 
 struct PrepareOptions {

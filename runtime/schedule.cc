@@ -41,7 +41,8 @@ double OneCycle(const ScheduleSpec& schedule, double step, double total) {
     return CosineBetween(initial, schedule.base_lr, peak_at > 0 ? step / peak_at : 1);
   }
   const double rest = total - 1 - peak_at;
-  return CosineBetween(schedule.base_lr, last, rest > 0 ? std::min(1.0, (step - peak_at) / rest) : 1);
+  return CosineBetween(schedule.base_lr, last,
+                       rest > 0 ? std::min(1.0, (step - peak_at) / rest) : 1);
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ struct StageRequest {
   int64_t batch = 0;
   std::vector<void*> out;    // one a binding
   int64_t* valid = nullptr;  // where "ebb.valid" is staged, or null
-  // Called on the loader's thread with the number of valid rows when the slot is full. The request's
-  // memory must live until then.
+  // Called on the loader's thread with the number of valid rows when the slot is full. The
+  // request's memory must live until then.
   std::function<void(int64_t)> done;
 };
 

@@ -13,8 +13,8 @@ int64_t TotalSteps(const StopSpec& stop, int64_t batches_per_epoch, int64_t batc
     total = std::min(total, std::ceil(*stop.epochs * static_cast<double>(batches_per_epoch)));
   }
   if (stop.samples) {
-    total = std::min(total, std::ceil(static_cast<double>(*stop.samples) /
-                                      static_cast<double>(batch_size)));
+    total = std::min(
+        total, std::ceil(static_cast<double>(*stop.samples) / static_cast<double>(batch_size)));
   }
   return static_cast<int64_t>(std::max(total, 0.0));
 }

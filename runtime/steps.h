@@ -1,5 +1,5 @@
-// The order of a job's steps: training batches epoch by epoch, evaluations between them. A pure function
-// of the spec, so that it is the same solo and co-trained, paused and resumed.
+// The order of a job's steps: training batches epoch by epoch, evaluations between them. A pure
+// function of the spec, so that it is the same solo and co-trained, paused and resumed.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ enum class StepKind { kTrain = 0, kEval = 1 };  // = the profile's number in the
 
 struct StepItem {
   StepKind kind = StepKind::kTrain;
-  int64_t step = 0;   // kTrain: index of the optimizer step; kEval: steps done before it
+  int64_t step = 0;  // kTrain: index of the optimizer step; kEval: steps done before it
   int64_t epoch = 0;
-  int64_t batch = 0;  // of the epoch (kTrain) or of the validation set (kEval)
+  int64_t batch = 0;           // of the epoch (kTrain) or of the validation set (kEval)
   bool last_of_epoch = false;  // kTrain: the epoch's, or the job's, last step
   bool last_of_eval = false;   // kEval
   double lr = 0;
@@ -46,8 +46,8 @@ class StepSequence {
   bool EvalDueAfter(int64_t steps_done) const;
   void StartEval();
   Shape shape_;
-  int64_t step_ = 0;        // optimizer steps handed out
-  int64_t eval_batch_ = -1;  // >= 0: an evaluation is under way
+  int64_t step_ = 0;           // optimizer steps handed out
+  int64_t eval_batch_ = -1;    // >= 0: an evaluation is under way
   int64_t evaluated_at_ = -1;  // steps done when the newest evaluation began
 };
 

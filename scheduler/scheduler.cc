@@ -33,8 +33,9 @@ absl::Status CheckFits(const Job& job, LaneId id, const Lane& lane) {
                    " does not fit lane ", id.value(), " of ", FormatBytes(lane.state.size())));
 }
 
-// A step starts on an end with fewer launches outstanding than this: enough to keep its stream fed, few
-// enough that the choice of end and job is made late, when it is known which stream runs dry first.
+// A step starts on an end with fewer launches outstanding than this: enough to keep its stream fed,
+// few enough that the choice of end and job is made late, when it is known which stream runs dry
+// first.
 constexpr int kStartBacklog = 3;
 
 bool Sound(const JobParams& params) { return params.weight > 0 && params.max_in_flight >= 1; }
@@ -191,9 +192,9 @@ std::optional<Decision> Scheduler::Next() {
 
 // --- decisions -----------------------------------------------------------------------------------
 
-// A job at its run-ahead limit could not launch; one that does not fit never can; one whose last step
-// is still executing on another stream would only make this one wait for it. None of them may hold up
-// the others.
+// A job at its run-ahead limit could not launch; one that does not fit never can; one whose last
+// step is still executing on another stream would only make this one wait for it. None of them may
+// hold up the others.
 bool Scheduler::Impl::CouldStart(LaneId id, End end, const Job& job) const {
   const bool elsewhere = job.in_flight > 0 && (job.last_lane != id || job.last_end != end);
   return job.HasRoom() && job.peak <= lane(id).state.size() && !elsewhere;

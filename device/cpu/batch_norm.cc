@@ -1,5 +1,6 @@
-// Batch normalisation over [N,C,S], plain or channels last. Moments are merged in double from blocks
-// that stay in the first-level cache (Chan et al. 1979), so that x is read from memory once for both.
+// Batch normalisation over [N,C,S], plain or channels last. Moments are merged in double from
+// blocks that stay in the first-level cache (Chan et al. 1979), so that x is read from memory once
+// for both.
 #include <algorithm>
 #include <cmath>
 
@@ -94,7 +95,8 @@ EBB_CLONES void ColumnMoments(const float* x, int64_t stride, int64_t rows, int6
     const double block_mean = static_cast<double>(sum[c]) + off;
     const double delta = block_mean - mean[c];
     mean[c] += delta * (n / total);
-    m2[c] += (static_cast<double>(square[c]) - off * off * n) + delta * delta * (before * n / total);
+    m2[c] +=
+        (static_cast<double>(square[c]) - off * off * n) + delta * delta * (before * n / total);
   }
 }
 
@@ -181,7 +183,8 @@ absl::StatusOr<Kernel> MakeBatchNorm(const Graph& graph, const Node& node) {
         const double n = static_cast<double>(form.count());
         const double unbiased = n > 1 ? n / (n - 1) : 1.0;
         for (int64_t c = 0; c < form.channels; ++c) {
-          running_mean[c] = static_cast<float>((1 - momentum) * running_mean[c] + momentum * mean[c]);
+          running_mean[c] =
+              static_cast<float>((1 - momentum) * running_mean[c] + momentum * mean[c]);
           running_var[c] =
               static_cast<float>((1 - momentum) * running_var[c] + momentum * (var[c] * unbiased));
         }

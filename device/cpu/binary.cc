@@ -1,10 +1,9 @@
 // Ops of several inputs with numpy broadcasting: arithmetic, AddN, Where and Expand.
-#include "device/cpu/broadcast.h"
-
 #include <algorithm>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "device/cpu/broadcast.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {
@@ -16,9 +15,9 @@ absl::StatusOr<Shape> OperandShape(const Node& node, const Value& value, const V
   Shape padded(rank - std::min(rank, shape.size()), 1);
   padded.insert(padded.end(), shape.begin(), shape.end());
   if (value.layout == out.layout || LayoutFree(padded)) return PhysicalShape(padded, out.layout);
-  return absl::UnimplementedError(
-      absl::StrCat(node.op->name, " on cpu mixes layouts: \"", value.name, "\" ",
-                   graph::ToString(value.type), " with \"", out.name, "\""));
+  return absl::UnimplementedError(absl::StrCat(node.op->name, " on cpu mixes layouts: \"",
+                                               value.name, "\" ", graph::ToString(value.type),
+                                               " with \"", out.name, "\""));
 }
 
 namespace {
@@ -29,7 +28,7 @@ struct Arithmetic {
   using Type = T;
 };
 template <class T>
-  requires std::is_integral_v<T>
+requires std::is_integral_v<T>
 struct Arithmetic<T> {
   using Type = std::make_unsigned_t<T>;
 };
@@ -136,10 +135,14 @@ template <class F>
 absl::StatusOr<Kernel> Binary(const Graph& graph, const Node& node) {
   EBB_ASSIGN_OR_RETURN(const auto plan, PlanBinary(graph, node));
   switch (const Value& out = Out(graph, node); out.type.dtype) {
-    case DType::kF32: return BinaryOf<float, F>(plan);
-    case DType::kI32: return BinaryOf<int32_t, F>(plan);
-    case DType::kI64: return BinaryOf<int64_t, F>(plan);
-    default: return BadType(node, out.type.dtype);
+    case DType::kF32:
+      return BinaryOf<float, F>(plan);
+    case DType::kI32:
+      return BinaryOf<int32_t, F>(plan);
+    case DType::kI64:
+      return BinaryOf<int64_t, F>(plan);
+    default:
+      return BadType(node, out.type.dtype);
   }
 }
 
@@ -188,10 +191,14 @@ absl::StatusOr<Kernel> MakeAddN(const Graph& graph, const Node& node) {
   }
   const int64_t n = OutElements(graph, node);
   switch (out.type.dtype) {
-    case DType::kF32: return AddNOf<float>(n);
-    case DType::kI32: return AddNOf<int32_t>(n);
-    case DType::kI64: return AddNOf<int64_t>(n);
-    default: return BadType(node, out.type.dtype);
+    case DType::kF32:
+      return AddNOf<float>(n);
+    case DType::kI32:
+      return AddNOf<int32_t>(n);
+    case DType::kI64:
+      return AddNOf<int64_t>(n);
+    default:
+      return BadType(node, out.type.dtype);
   }
 }
 
@@ -224,9 +231,12 @@ absl::StatusOr<Kernel> MakeWhere(const Graph& graph, const Node& node) {
   }
   EBB_ASSIGN_OR_RETURN(const auto plan, MakeBroadcast<3>(PhysicalShape(out), shapes));
   switch (graph::SizeOf(out.type.dtype).count()) {
-    case 1: return WhereOf<uint8_t>(plan);
-    case 4: return WhereOf<uint32_t>(plan);
-    default: return WhereOf<uint64_t>(plan);
+    case 1:
+      return WhereOf<uint8_t>(plan);
+    case 4:
+      return WhereOf<uint32_t>(plan);
+    default:
+      return WhereOf<uint64_t>(plan);
   }
 }
 
@@ -252,19 +262,20 @@ absl::StatusOr<Kernel> MakeExpand(const Graph& graph, const Node& node) {
   EBB_ASSIGN_OR_RETURN(const Shape shape, OperandShape(node, In(graph, node), out));
   EBB_ASSIGN_OR_RETURN(const auto plan, MakeBroadcast<1>(PhysicalShape(out), {shape}));
   switch (graph::SizeOf(out.type.dtype).count()) {
-    case 1: return ExpandOf<uint8_t>(plan);
-    case 4: return ExpandOf<uint32_t>(plan);
-    default: return ExpandOf<uint64_t>(plan);
+    case 1:
+      return ExpandOf<uint8_t>(plan);
+    case 4:
+      return ExpandOf<uint32_t>(plan);
+    default:
+      return ExpandOf<uint64_t>(plan);
   }
 }
 
 constexpr KernelRow kRows[] = {
-    {"Add", Binary<Add>},   {"AddN", MakeAddN},
-    {"Div", Binary<Div>},   {"Expand", MakeExpand},
-    {"Max", Binary<Max>},   {"GreaterEqual", FloatBinary<GreaterEqual>},
-    {"Min", Binary<Min>},   {"Mul", Binary<Mul>},
-    {"Pow", MakePow},       {"Sub", Binary<Sub>},
-    {"Where", MakeWhere},
+    {"Add", Binary<Add>},   {"AddN", MakeAddN},   {"Div", Binary<Div>},
+    {"Expand", MakeExpand}, {"Max", Binary<Max>}, {"GreaterEqual", FloatBinary<GreaterEqual>},
+    {"Min", Binary<Min>},   {"Mul", Binary<Mul>}, {"Pow", MakePow},
+    {"Sub", Binary<Sub>},   {"Where", MakeWhere},
 };
 
 }  // namespace

@@ -70,7 +70,8 @@ T* OutPtr(const KernelArgs& args, size_t i = 0) {
 absl::Status RequireF32(const Graph& graph, const Node& node);
 // Unimplemented: this kernel does not take the element type.
 absl::Status BadType(const Node& node, DType dtype);
-// Unimplemented when an operand of rank above 1 is channels last: the kernel reads plain order only.
+// Unimplemented when an operand of rank above 1 is channels last: the kernel reads plain order
+// only.
 absl::Status RequirePlain(const Graph& graph, const Node& node);
 
 // The dimensions in memory order: of a channels-last value N, S..., C.

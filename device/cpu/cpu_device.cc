@@ -59,9 +59,8 @@ class CpuDevice final : public HostDevice {
 absl::StatusOr<std::unique_ptr<Device>> OpenCpu(const DeviceOptions& options) {
   const int threads = options.threads_per_stream == 0 ? 1 : options.threads_per_stream;
   if (threads < 1 || threads > kMaxThreads) {
-    return absl::InvalidArgumentError(absl::StrCat("device \"cpu\": threads_per_stream is ",
-                                                   threads, "; it must be from 1 to ",
-                                                   kMaxThreads));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "device \"cpu\": threads_per_stream is ", threads, "; it must be from 1 to ", kMaxThreads));
   }
   return std::unique_ptr<Device>(std::make_unique<CpuDevice>(threads));
 }

@@ -10,9 +10,9 @@ namespace {
 
 struct Form {
   int64_t outer = 1;
-  int64_t length = 1;   // of the axis that is indexed
-  int64_t count = 0;    // indices
-  int64_t inner = 1;    // elements a row
+  int64_t length = 1;  // of the axis that is indexed
+  int64_t count = 0;   // indices
+  int64_t inner = 1;   // elements a row
 };
 
 Form FormOf(const Shape& x, int64_t axis, int64_t count) {
@@ -87,8 +87,8 @@ absl::StatusOr<Kernel> MakeGatherGrad(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
   const TensorType& indices = In(graph, node, 1).type;
-  const Form form = FormOf(Out(graph, node).type.shape, node.attrs.Int("axis", 0),
-                           NumElements(indices.shape));
+  const Form form =
+      FormOf(Out(graph, node).type.shape, node.attrs.Int("axis", 0), NumElements(indices.shape));
   return indices.dtype == DType::kI32 ? GatherGradOf<int32_t>(form) : GatherGradOf<int64_t>(form);
 }
 

@@ -18,7 +18,9 @@ struct ClassLoss {
   Reduction3 reduction = Reduction3::kMean;
 
   Labels labels(const void* data) const { return {data, label_type, form.classes, ignore}; }
-  static float Weight(const float* weight, int64_t c) { return weight == nullptr ? 1.0f : weight[c]; }
+  static float Weight(const float* weight, int64_t c) {
+    return weight == nullptr ? 1.0f : weight[c];
+  }
   // The divisor of the mean: the summed weights of the counted labels.
   double Counted(const Labels& labels, const float* weight) const {
     double sum = 0;
@@ -188,8 +190,8 @@ absl::StatusOr<Kernel> MakeNllGrad(const Graph& graph, const Node& node) {
       const int64_t label = labels[i];
       if (label < 0) continue;
       const double g = static_cast<double>(dloss[loss.reduction == Reduction3::kNone ? i : 0]);
-      dx[(i / inner) * classes * inner + label * inner + i % inner] = static_cast<float>(
-          -g * share * static_cast<double>(ClassLoss::Weight(weight, label)));
+      dx[(i / inner) * classes * inner + label * inner + i % inner] =
+          static_cast<float>(-g * share * static_cast<double>(ClassLoss::Weight(weight, label)));
     }
     return absl::OkStatus();
   });
@@ -227,8 +229,8 @@ absl::StatusOr<Kernel> MakeElementLoss(const Graph& graph, const Node& node) {
       return absl::OkStatus();
     }
     const double sum = SumLosses<L>(x, t, n);
-    *OutPtr<float>(args) = static_cast<float>(
-        reduction == Reduction3::kMean ? sum / static_cast<double>(n) : sum);
+    *OutPtr<float>(args) =
+        static_cast<float>(reduction == Reduction3::kMean ? sum / static_cast<double>(n) : sum);
     return absl::OkStatus();
   });
 }
@@ -262,10 +264,14 @@ absl::StatusOr<Kernel> MakeElementGrad(const Graph& graph, const Node& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"BceWithLogits", MakeElementLoss<Bce>}, {"BceWithLogitsGrad", MakeElementGrad<Bce>},
-    {"CrossEntropy", MakeCrossEntropy},      {"CrossEntropyGrad", MakeCrossEntropyGrad},
-    {"MseLoss", MakeElementLoss<Mse>},       {"MseLossGrad", MakeElementGrad<Mse>},
-    {"NllLoss", MakeNll},                    {"NllLossGrad", MakeNllGrad},
+    {"BceWithLogits", MakeElementLoss<Bce>},
+    {"BceWithLogitsGrad", MakeElementGrad<Bce>},
+    {"CrossEntropy", MakeCrossEntropy},
+    {"CrossEntropyGrad", MakeCrossEntropyGrad},
+    {"MseLoss", MakeElementLoss<Mse>},
+    {"MseLossGrad", MakeElementGrad<Mse>},
+    {"NllLoss", MakeNll},
+    {"NllLossGrad", MakeNllGrad},
 };
 
 }  // namespace

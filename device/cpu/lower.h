@@ -9,8 +9,9 @@ namespace ebb::device::cpu {
 
 // Marks the rank-4 activations of those chains as channels last and inserts ToChannelsLast and
 // ToPlain nodes at their borders. Value ids and names stay as they are, new values are appended;
-// node ids are renumbered. Inputs, residents, metrics and graph outputs stay plain, and so do values
-// that are the same bytes in both orders. A graph without 2-d convolutions comes back unchanged.
+// node ids are renumbered. Inputs, residents, metrics and graph outputs stay plain, and so do
+// values that are the same bytes in both orders. A graph without 2-d convolutions comes back
+// unchanged.
 absl::StatusOr<graph::Graph> ToChannelsLast(graph::Graph graph);
 
 }  // namespace ebb::device::cpu

@@ -117,7 +117,8 @@ Kernel ForwardOf(const Form& form) {
       WorkspaceOf(form));
 }
 
-// dx_c = dy_c s_c^-beta - 2 alpha/size beta x_c sum over windows j that hold c of dy_j x_j s_j^-beta-1
+// dx_c = dy_c s_c^-beta - 2 alpha/size beta x_c sum over windows j that hold c of dy_j x_j
+// s_j^-beta-1
 template <class Power>
 Kernel BackwardOf(const Form& form) {
   return MakeKernel(

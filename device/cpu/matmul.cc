@@ -120,8 +120,7 @@ EBB_CLONES void FillScaled(const float* c, int64_t step, float beta, float* y, i
 
 absl::StatusOr<Kernel> MakeGemm(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
-  const GemmSpec spec =
-      SpecOf(node, In(graph, node, 0).type.shape, In(graph, node, 1).type.shape);
+  const GemmSpec spec = SpecOf(node, In(graph, node, 0).type.shape, In(graph, node, 1).type.shape);
   const float alpha = static_cast<float>(node.attrs.Float("alpha", 1));
   const float beta = static_cast<float>(node.attrs.Float("beta", 1));
   if (!HasInput(node, 2) || beta == 0) {

@@ -77,8 +77,8 @@ absl::StatusOr<Kernel> MakeTopK(const Graph& graph, const Node& node) {
       const int64_t label = labels[i];
       if (label < 0) continue;
       ++count;
-      const float* x = InPtr<float>(args) + (i / form.inner) * form.classes * form.inner +
-                       i % form.inner;
+      const float* x =
+          InPtr<float>(args) + (i / form.inner) * form.classes * form.inner + i % form.inner;
       const float score = x[label * form.inner];
       int64_t ahead = 0;
       for (int64_t c = 0; c < form.classes; ++c) {
@@ -122,8 +122,10 @@ absl::StatusOr<Kernel> MakeElements(const Graph& graph, const Node& node) {
 }
 
 constexpr KernelRow kRows[] = {
-    {"BceSum", MakeElements<BinaryCrossEntropy>}, {"BinaryCorrect", MakeElements<SameSide>},
-    {"CrossEntropySum", MakeCrossEntropySum},     {"MseSum", MakeElements<SquaredError>},
+    {"BceSum", MakeElements<BinaryCrossEntropy>},
+    {"BinaryCorrect", MakeElements<SameSide>},
+    {"CrossEntropySum", MakeCrossEntropySum},
+    {"MseSum", MakeElements<SquaredError>},
     {"TopKCorrect", MakeTopK},
 };
 

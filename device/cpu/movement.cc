@@ -54,8 +54,8 @@ absl::StatusOr<Kernel> MakeConcat(const Graph& graph, const Node& node) {
   int64_t at = 0;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Value& x = In(graph, node, i);
-    copies.push_back(MakeStridedCopy(x.type.shape, LogicalStrides(x), to, x.type.dtype, 0,
-                                     at * to[axis]));
+    copies.push_back(
+        MakeStridedCopy(x.type.shape, LogicalStrides(x), to, x.type.dtype, 0, at * to[axis]));
     at += x.type.shape[axis];
   }
   return MakeKernel([copies](const KernelArgs& args) {
@@ -86,16 +86,16 @@ SliceView SliceOf(const Node& node, const Value& whole) {
 absl::StatusOr<Kernel> MakeSlice(const Graph& graph, const Node& node) {
   const Value& y = Out(graph, node);
   const SliceView view = SliceOf(node, In(graph, node));
-  return CopyKernel(MakeStridedCopy(y.type.shape, view.strides, LogicalStrides(y), y.type.dtype,
-                                    view.base));
+  return CopyKernel(
+      MakeStridedCopy(y.type.shape, view.strides, LogicalStrides(y), y.type.dtype, view.base));
 }
 
 absl::StatusOr<Kernel> MakeSliceGrad(const Graph& graph, const Node& node) {
   const Value& dy = In(graph, node);
   const Value& dx = Out(graph, node);
   const SliceView view = SliceOf(node, dx);
-  const StridedCopy copy = MakeStridedCopy(dy.type.shape, LogicalStrides(dy), view.strides,
-                                           dy.type.dtype, 0, view.base);
+  const StridedCopy copy =
+      MakeStridedCopy(dy.type.shape, LogicalStrides(dy), view.strides, dy.type.dtype, 0, view.base);
   const size_t bytes = static_cast<size_t>(dx.type.bytes().count());
   return MakeKernel([copy, bytes](const KernelArgs& args) {
     std::memset(args.out[0], 0, bytes);
@@ -129,8 +129,7 @@ absl::StatusOr<Kernel> MakePad(const Graph& graph, const Node& node) {
   for (size_t d = 0; d < rank; ++d) {
     const int64_t skip = std::max<int64_t>(-pads[d], 0);  // cut off the input's front
     const int64_t lead = std::max<int64_t>(pads[d], 0);
-    dims[d] = std::max<int64_t>(
-        std::min(x.type.shape[d] - skip, y.type.shape[d] - lead), 0);
+    dims[d] = std::max<int64_t>(std::min(x.type.shape[d] - skip, y.type.shape[d] - lead), 0);
     from_base += skip * from[d];
     to_base += lead * to[d];
   }
@@ -138,20 +137,25 @@ absl::StatusOr<Kernel> MakePad(const Graph& graph, const Node& node) {
   const int64_t n = OutElements(graph, node);
   const double value = node.attrs.Float("value", 0);
   switch (x.type.dtype) {
-    case DType::kF32: return PadOf<float>(copy, n, value);
-    case DType::kF64: return PadOf<double>(copy, n, value);
-    case DType::kI32: return PadOf<int32_t>(copy, n, value);
-    case DType::kI64: return PadOf<int64_t>(copy, n, value);
+    case DType::kF32:
+      return PadOf<float>(copy, n, value);
+    case DType::kF64:
+      return PadOf<double>(copy, n, value);
+    case DType::kI32:
+      return PadOf<int32_t>(copy, n, value);
+    case DType::kI64:
+      return PadOf<int64_t>(copy, n, value);
     case DType::kU8:
-    case DType::kBool: break;
+    case DType::kBool:
+      break;
   }
   return PadOf<uint8_t>(copy, n, value);
 }
 
 constexpr KernelRow kRows[] = {
-    {"Concat", MakeConcat},     {"Identity", MakeView},       {"Pad", MakePad},
-    {"Reshape", MakeView},      {"Slice", MakeSlice},         {"SliceGrad", MakeSliceGrad},
-    {"ToChannelsLast", MakeLayout}, {"ToPlain", MakeLayout},  {"Transpose", MakeTranspose},
+    {"Concat", MakeConcat},         {"Identity", MakeView},  {"Pad", MakePad},
+    {"Reshape", MakeView},          {"Slice", MakeSlice},    {"SliceGrad", MakeSliceGrad},
+    {"ToChannelsLast", MakeLayout}, {"ToPlain", MakeLayout}, {"Transpose", MakeTranspose},
 };
 
 }  // namespace

@@ -31,10 +31,14 @@ absl::Status Guarded(absl::string_view what, F f) {
     const std::string text = absl::StrCat(what, ": oneDNN: ", error.what(), " (status ",
                                           static_cast<int>(error.status), ")");
     switch (error.status) {
-      case dnnl_unimplemented: return absl::UnimplementedError(text);
-      case dnnl_out_of_memory: return absl::ResourceExhaustedError(text);
-      case dnnl_invalid_arguments: return absl::InvalidArgumentError(text);
-      default: return absl::InternalError(text);
+      case dnnl_unimplemented:
+        return absl::UnimplementedError(text);
+      case dnnl_out_of_memory:
+        return absl::ResourceExhaustedError(text);
+      case dnnl_invalid_arguments:
+        return absl::InvalidArgumentError(text);
+      default:
+        return absl::InternalError(text);
     }
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(absl::StrCat(what, ": out of host memory"));
@@ -44,8 +48,8 @@ absl::Status Guarded(absl::string_view what, F f) {
 }
 
 struct Descriptors {
-  memory::desc x, w, y, bias;            // what the primitive sees; the order of w is its choice
-  memory::desc plain_w;                  // what the caller has
+  memory::desc x, w, y, bias;  // what the primitive sees; the order of w is its choice
+  memory::desc plain_w;        // what the caller has
   memory::dims strides, dilations, begin, end;
 };
 
@@ -85,18 +89,36 @@ constexpr auto kTraining = dnnl::prop_kind::forward_training;
 
 #if DNNL_VERSION_MAJOR >= 3
 dnnl::convolution_forward::primitive_desc Forward(const Descriptors& d, const dnnl::engine& e) {
-  return {e,           kTraining, kDirect, d.x,   d.w,             d.bias, d.y, d.strides,
-          d.dilations, d.begin,   d.end,   UserScratchpad()};
+  return {e,   kTraining, kDirect,     d.x,     d.w,   d.bias,
+          d.y, d.strides, d.dilations, d.begin, d.end, UserScratchpad()};
 }
 dnnl::convolution_backward_data::primitive_desc GradInput(const Descriptors& d,
                                                           const dnnl::engine& e) {
-  return {e,           kDirect, d.x,   d.w,         d.y, d.strides,
-          d.dilations, d.begin, d.end, Forward(d, e), UserScratchpad()};
+  return {e,
+          kDirect,
+          d.x,
+          d.w,
+          d.y,
+          d.strides,
+          d.dilations,
+          d.begin,
+          d.end,
+          Forward(d, e),
+          UserScratchpad()};
 }
 dnnl::convolution_backward_weights::primitive_desc GradWeight(const Descriptors& d,
                                                               const dnnl::engine& e) {
-  return {e,           kDirect, d.x,   d.w,         d.y, d.strides,
-          d.dilations, d.begin, d.end, Forward(d, e), UserScratchpad()};
+  return {e,
+          kDirect,
+          d.x,
+          d.w,
+          d.y,
+          d.strides,
+          d.dilations,
+          d.begin,
+          d.end,
+          Forward(d, e),
+          UserScratchpad()};
 }
 #else
 dnnl::convolution_forward::primitive_desc Forward(const Descriptors& d, const dnnl::engine& e) {
@@ -233,10 +255,9 @@ class DnnlConvolution final : public Convolution {
 
 absl::StatusOr<std::shared_ptr<const Convolution>> MakeConvolution(const ConvSpec& spec) {
   std::shared_ptr<const Convolution> result;
-  EBB_RETURN_IF_ERROR(
-      Guarded(absl::StrCat("convolution x [", absl::StrJoin(spec.x, ","), "] w [",
-                           absl::StrJoin(spec.w, ","), "] on cpu"),
-              [&] { result = std::make_shared<DnnlConvolution>(spec); }));
+  EBB_RETURN_IF_ERROR(Guarded(absl::StrCat("convolution x [", absl::StrJoin(spec.x, ","), "] w [",
+                                           absl::StrJoin(spec.w, ","), "] on cpu"),
+                              [&] { result = std::make_shared<DnnlConvolution>(spec); }));
   return result;
 }
 

@@ -1,7 +1,7 @@
 // The only door to oneDNN (2.x and 3.x): convolutions and a matrix product on plain pointers.
 // Primitives keep no state between runs and may run on many threads at once; their scratch memory
-// is the caller's. The number of OpenMP threads is that of the creating thread (omp_set_num_threads)
-// and is the same at every run, because results depend on it.
+// is the caller's. The number of OpenMP threads is that of the creating thread
+// (omp_set_num_threads) and is the same at every run, because results depend on it.
 #pragma once
 
 #include <memory>
@@ -17,9 +17,9 @@ enum class ConvKind { kForward, kGradInput, kGradWeight };
 
 struct ConvSpec {
   ConvKind kind = ConvKind::kForward;
-  std::vector<int64_t> x;  // N, C, S (1 to 3 dimensions); no dimension is 0
-  std::vector<int64_t> w;  // M, C / groups, K
-  std::vector<int64_t> y;  // N, M, S
+  std::vector<int64_t> x;                   // N, C, S (1 to 3 dimensions); no dimension is 0
+  std::vector<int64_t> w;                   // M, C / groups, K
+  std::vector<int64_t> y;                   // N, M, S
   std::vector<int64_t> strides, dilations;  // dilation 1 = dense
   std::vector<int64_t> pads_begin, pads_end;
   int64_t groups = 1;

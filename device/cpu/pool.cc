@@ -1,5 +1,5 @@
-// Max and average pooling over 1 to 3 spatial dimensions, plain (a plane at a time) or channels last
-// (a vector of channels at a time), and their gradients.
+// Max and average pooling over 1 to 3 spatial dimensions, plain (a plane at a time) or channels
+// last (a vector of channels at a time), and their gradients.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -26,8 +26,8 @@ struct Window {
 
 // The part of one window that lies inside the input.
 struct Range {
-  Dims first;         // input position of the window's first element, may be outside
-  Dims begin, end;    // window positions inside, [begin, end)
+  Dims first;           // input position of the window's first element, may be outside
+  Dims begin, end;      // window positions inside, [begin, end)
   int64_t counted = 1;  // window positions that the divisor counts
 };
 
@@ -40,8 +40,7 @@ EBB_INLINE Range RangeAt(const Window& w, const Dims& at) {
     const int64_t step = w.dilation[d];
     range.first[d] = first;
     range.begin[d] = first >= 0 ? 0 : CeilDiv(-first, step);
-    range.end[d] =
-        w.in[d] <= first ? 0 : std::min(CeilDiv(w.in[d] - first, step), w.kernel[d]);
+    range.end[d] = w.in[d] <= first ? 0 : std::min(CeilDiv(w.in[d] - first, step), w.kernel[d]);
     const int64_t low = std::max(first, -w.counted[d]);
     const int64_t high = std::min(first + w.kernel[d], w.in[d] + w.counted_end[d]);
     range.counted *= std::max<int64_t>(high - low, 0);
@@ -75,7 +74,8 @@ EBB_INLINE void ForEachTap(const Window& w, const Range& r, F f) {
   }
 }
 
-// Where planes and channels are: element (n, c, position) = n * batch + c * channel + position * step.
+// Where planes and channels are: element (n, c, position) = n * batch + c * channel + position *
+// step.
 struct Strides {
   int64_t batch, channel, step;
 };
@@ -276,9 +276,8 @@ absl::StatusOr<Kernel> MakeAveragePool(const Graph& graph, const Node& node) {
           float* to = y + at * width;
           std::fill_n(to, width, 0.0f);
           if (w.channels_last) {
-            ForEachTap(w, range, [&](int64_t pos, int64_t) {
-              AddScaled(x + pos * width, to, 1.0f, width);
-            });
+            ForEachTap(w, range,
+                       [&](int64_t pos, int64_t) { AddScaled(x + pos * width, to, 1.0f, width); });
             ScaleInPlace(to, Share(range), width);
           } else {
             double sum = 0;

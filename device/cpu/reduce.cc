@@ -200,10 +200,14 @@ template <int kSign>
 absl::StatusOr<Kernel> MakeExtreme(const Graph& graph, const Node& node) {
   EBB_ASSIGN_OR_RETURN(const Reduction plan, PlanNode(graph, node));
   switch (const DType dtype = In(graph, node).type.dtype; dtype) {
-    case DType::kF32: return ExtremeOf<float, kSign>(plan);
-    case DType::kI32: return ExtremeOf<int32_t, kSign>(plan);
-    case DType::kI64: return ExtremeOf<int64_t, kSign>(plan);
-    default: return BadType(node, dtype);
+    case DType::kF32:
+      return ExtremeOf<float, kSign>(plan);
+    case DType::kI32:
+      return ExtremeOf<int32_t, kSign>(plan);
+    case DType::kI64:
+      return ExtremeOf<int64_t, kSign>(plan);
+    default:
+      return BadType(node, dtype);
   }
 }
 

@@ -1,4 +1,5 @@
-// Sums of f32 over any set of dimensions, in a fixed order. Plain data, built when a kernel is made.
+// Sums of f32 over any set of dimensions, in a fixed order. Plain data, built when a kernel is
+// made.
 #pragma once
 
 #include <array>

@@ -1,9 +1,10 @@
 // Softmax and LogSoftmax along one axis, and their gradients. Rows along the last axis run over the
 // vector; other axes run a strip of neighbouring rows at once.
+#include "device/cpu/softmax.h"
+
 #include <algorithm>
 
 #include "device/cpu/common.h"
-#include "device/cpu/softmax.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {
@@ -55,8 +56,7 @@ EBB_CLONES void LogSoftmaxRowImpl(const float* x, float* y, int64_t n) {
 }
 
 EBB_CLONES void SoftmaxGradRow(const float* dy, const float* y, float* dx, int64_t n) {
-  const float dot =
-      static_cast<float>(BlockedSum(n, [dy, y](int64_t i) { return dy[i] * y[i]; }));
+  const float dot = static_cast<float>(BlockedSum(n, [dy, y](int64_t i) { return dy[i] * y[i]; }));
   EBB_IVDEP
   for (int64_t i = 0; i < n; ++i) dx[i] = (dy[i] - dot) * y[i];
 }

@@ -153,7 +153,8 @@ StridedCopy MakeStridedCopy(const Shape& dims, const Shape& from, const Shape& t
 
 void StridedCopy::Run(const void* source, void* target) const {
   switch (element) {
-    case 1: return RunOf(*this, static_cast<const uint8_t*>(source), static_cast<uint8_t*>(target));
+    case 1:
+      return RunOf(*this, static_cast<const uint8_t*>(source), static_cast<uint8_t*>(target));
     case 4:
       return RunOf(*this, static_cast<const uint32_t*>(source), static_cast<uint32_t*>(target));
     default:

@@ -1,5 +1,5 @@
-// Copies between two strided views of equal dimensions: what every movement op comes down to, in any
-// layout. Plain data, built when a kernel is made.
+// Copies between two strided views of equal dimensions: what every movement op comes down to, in
+// any layout. Plain data, built when a kernel is made.
 #pragma once
 
 #include <array>

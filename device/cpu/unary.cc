@@ -200,12 +200,18 @@ Kernel CastKernel(int64_t n, bool to_bool) {
 template <class From>
 Kernel CastFrom(DType to, int64_t n) {
   switch (to) {
-    case DType::kF32: return CastKernel<From, float>(n, false);
-    case DType::kF64: return CastKernel<From, double>(n, false);
-    case DType::kI32: return CastKernel<From, int32_t>(n, false);
-    case DType::kI64: return CastKernel<From, int64_t>(n, false);
-    case DType::kU8: return CastKernel<From, uint8_t>(n, false);
-    case DType::kBool: break;
+    case DType::kF32:
+      return CastKernel<From, float>(n, false);
+    case DType::kF64:
+      return CastKernel<From, double>(n, false);
+    case DType::kI32:
+      return CastKernel<From, int32_t>(n, false);
+    case DType::kI64:
+      return CastKernel<From, int64_t>(n, false);
+    case DType::kU8:
+      return CastKernel<From, uint8_t>(n, false);
+    case DType::kBool:
+      break;
   }
   return CastKernel<From, uint8_t>(n, true);
 }
@@ -214,12 +220,17 @@ absl::StatusOr<Kernel> MakeCast(const Graph& graph, const Node& node) {
   const int64_t n = OutElements(graph, node);
   const DType to = Out(graph, node).type.dtype;
   switch (In(graph, node).type.dtype) {
-    case DType::kF32: return CastFrom<float>(to, n);
-    case DType::kF64: return CastFrom<double>(to, n);
-    case DType::kI32: return CastFrom<int32_t>(to, n);
-    case DType::kI64: return CastFrom<int64_t>(to, n);
+    case DType::kF32:
+      return CastFrom<float>(to, n);
+    case DType::kF64:
+      return CastFrom<double>(to, n);
+    case DType::kI32:
+      return CastFrom<int32_t>(to, n);
+    case DType::kI64:
+      return CastFrom<int64_t>(to, n);
     case DType::kU8:
-    case DType::kBool: break;
+    case DType::kBool:
+      break;
   }
   return CastFrom<uint8_t>(to, n);
 }

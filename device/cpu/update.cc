@@ -1,4 +1,5 @@
-// Optimizer updates, fused over a tensor: one pass reads the gradient and writes parameter and slots.
+// Optimizer updates, fused over a tensor: one pass reads the gradient and writes parameter and
+// slots.
 #include <cmath>
 
 #include "device/cpu/common.h"

@@ -1,6 +1,6 @@
-// Loops and functions that the compiler vectorises, compiled once per instruction set and chosen when
-// the program is loaded. A loop gives the same bits on each of them: no fused multiply-add is formed,
-// and sums run over a fixed number of lanes.
+// Loops and functions that the compiler vectorises, compiled once per instruction set and chosen
+// when the program is loaded. A loop gives the same bits on each of them: no fused multiply-add is
+// formed, and sums run over a fixed number of lanes.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,8 @@
 #define EBB_CLONES
 #endif
 
-// The iterations of the next loop touch different elements, even when input and output are one buffer.
+// The iterations of the next loop touch different elements, even when input and output are one
+// buffer.
 #if defined(__clang__)
 #define EBB_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -27,8 +28,8 @@
 
 namespace ebb::device::cpu {
 
-// e^x to 2 ulp: Cody-Waite reduction and the Cephes polynomial. Overflows to infinity, underflows to
-// denormals and zero, keeps NaN.
+// e^x to 2 ulp: Cody-Waite reduction and the Cephes polynomial. Overflows to infinity, underflows
+// to denormals and zero, keeps NaN.
 EBB_INLINE float Exp(float x) {
   x = x > 90.0f ? 90.0f : x;
   x = x < -105.0f ? -105.0f : x;
@@ -104,8 +105,8 @@ EBB_CLONES void Map2(const float* a, const float* b, float* y, int64_t n, F f) {
 inline constexpr int kLanes = 16;
 using Lanes = float __attribute__((vector_size(64), aligned(4), may_alias));
 
-// Sum of f(i) for i in [0, n), where `f` adds element i of its rows: float lanes over blocks of 2048
-// elements, blocks and tail in double.
+// Sum of f(i) for i in [0, n), where `f` adds element i of its rows: float lanes over blocks of
+// 2048 elements, blocks and tail in double.
 template <class F>
 EBB_INLINE double BlockedSum(int64_t n, F f) {
   double total = 0;

@@ -48,8 +48,9 @@ TEST(Status, AnnotateKeepsTheCode) {
 TEST(Philox, MatchesKnownAnswers) {
   EXPECT_THAT(Philox({0, 0, 0, 0}, {0, 0}),
               testing::ElementsAre(0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u));
-  EXPECT_THAT(Philox({0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu}, {0xffffffffu, 0xffffffffu}),
-              testing::ElementsAre(0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu));
+  EXPECT_THAT(
+      Philox({0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu}, {0xffffffffu, 0xffffffffu}),
+      testing::ElementsAre(0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu));
 }
 
 TEST(Sha256, MatchesTheStandardsExample) {

@@ -57,8 +57,8 @@ void Elementwise(Cases& cases) {
     cases.push_back({"Scale", {F({n})}, {{"scale", 2.5}, {"shift", -0.25}}, {}, {}});
   }
   cases.push_back({"Relu", {F({2, 5, 3, 4})}, {}, {0}, {0}});
-  const DType types[] = {DType::kF32, DType::kF64, DType::kI32, DType::kI64, DType::kU8,
-                         DType::kBool};
+  const DType types[] = {DType::kF32, DType::kF64, DType::kI32,
+                         DType::kI64, DType::kU8,  DType::kBool};
   for (const DType from : types) {
     for (const DType to : types) {
       const bool narrow = from == DType::kU8 || from == DType::kBool || to == DType::kU8;
@@ -104,9 +104,12 @@ void Binary(Cases& cases) {
     cases.push_back(sum);
   }
   cases.push_back({"AddN", {F({2, 6, 3, 4}), F({2, 6, 3, 4})}, {}, {0, 1}, {0}});
-  const std::vector<std::pair<Shape, Ints>> expansions = {
-      {{}, {3, 4}}, {{5}, {7, 5}},           {{7, 1}, {7, 33}},
-      {{}, {}},     {{3, 1, 2}, {4, 3, 5, 2}}, {{1, 3, 1, 1}, {4, 3, 5, 2}}};
+  const std::vector<std::pair<Shape, Ints>> expansions = {{{}, {3, 4}},
+                                                          {{5}, {7, 5}},
+                                                          {{7, 1}, {7, 33}},
+                                                          {{}, {}},
+                                                          {{3, 1, 2}, {4, 3, 5, 2}},
+                                                          {{1, 3, 1, 1}, {4, 3, 5, 2}}};
   for (const auto& [small, large] : expansions) {
     cases.push_back({"Expand", {F(small)}, {{"shape", large}}, {}, {}});
     cases.push_back({"SumTo",
@@ -119,13 +122,9 @@ void Binary(Cases& cases) {
   cases.push_back({"SumTo", {F({4, 3, 5, 2})}, {{"shape", Ints{3, 1, 1}}}, {0}, {}});
   cases.push_back({"SumTo", {F({4, 3, 5, 2})}, {{"shape", Ints{4, 3, 1, 1}}}, {0}, {}});
   cases.push_back({"Expand", {F({4, 3, 1, 1})}, {{"shape", Ints{4, 3, 5, 2}}}, {}, {0}});
+  cases.push_back({"Where", {Of(DType::kBool, {4, 1}, 0, 2), F({4, 9}), F({9})}, {}, {}, {}});
   cases.push_back(
-      {"Where", {Of(DType::kBool, {4, 1}, 0, 2), F({4, 9}), F({9})}, {}, {}, {}});
-  cases.push_back({"Where",
-                   {Of(DType::kBool, {2, 3, 4, 5}, 0, 2), F({2, 3, 4, 5}), F({1})},
-                   {},
-                   {0, 1},
-                   {0}});
+      {"Where", {Of(DType::kBool, {2, 3, 4, 5}, 0, 2), F({2, 3, 4, 5}), F({1})}, {}, {0, 1}, {0}});
   cases.push_back({"Where",
                    {Of(DType::kBool, {6}, 0, 2), Of(DType::kI64, {2, 6}, -5, 5),
                     Of(DType::kI64, {2, 1}, -5, 5)},
@@ -138,9 +137,14 @@ void Matmul(Cases& cases) {
   for (const int64_t ta : {0, 1}) {
     for (const int64_t tb : {0, 1}) {
       const Attrs flags = {{"trans_a", ta}, {"trans_b", tb}};
-      for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{
-               {1, 1, 1}, {3, 4, 5}, {1, 64, 200}, {64, 1, 200}, {33, 47, 65}, {128, 10, 784},
-               {5, 7, 0}, {16, 16, 2}}) {
+      for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{1, 1, 1},
+                                                                       {3, 4, 5},
+                                                                       {1, 64, 200},
+                                                                       {64, 1, 200},
+                                                                       {33, 47, 65},
+                                                                       {128, 10, 784},
+                                                                       {5, 7, 0},
+                                                                       {16, 16, 2}}) {
         const Shape a = ta ? Shape{k, m} : Shape{m, k};
         const Shape b = tb ? Shape{n, k} : Shape{k, n};
         cases.push_back({"MatMul", {F(a), F(b)}, flags, {}, {}});
@@ -184,7 +188,12 @@ void Conv(Cases& cases) {
       {{4, 20, 1, 1}, {7, 20, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1, {4, 7, 1, 1}},
       {{2, 6, 5, 5}, {9, 6, 5, 5}, {1, 1}, {0, 0, 0, 0}, {1, 1}, 1, {2, 9, 1, 1}},
       {{2, 5, 20}, {7, 5, 3}, {2}, {1, 1}, {1}, 1, {2, 7, 10}},
-      {{1, 3, 5, 6, 4}, {4, 3, 2, 3, 1}, {1, 2, 1}, {0, 1, 0, 1, 1, 0}, {1, 1, 1}, 1,
+      {{1, 3, 5, 6, 4},
+       {4, 3, 2, 3, 1},
+       {1, 2, 1},
+       {0, 1, 0, 1, 1, 0},
+       {1, 1, 1},
+       1,
        {1, 4, 5, 3, 4}},
   };
   for (const ConvCase& c : convs) {
@@ -225,9 +234,7 @@ void Pool(Cases& cases) {
   };
   for (const PoolCase& p : pools) {
     const bool flat = p.x.size() != 4;
-    const auto last = [&](std::vector<size_t> ids) {
-      return flat ? std::vector<size_t>() : ids;
-    };
+    const auto last = [&](std::vector<size_t> ids) { return flat ? std::vector<size_t>() : ids; };
     const Attrs base = {{"kernel", p.kernel}, {"strides", p.strides}, {"pads", p.pads}};
     Attrs max = base;
     max.Set("dilations", Ints(p.kernel.size(), 1));
@@ -282,8 +289,12 @@ void Norm(Cases& cases) {
       cases.push_back({"LrnGrad", {F({2, 7, 3, 4}), F({2, 7, 3, 4}, -3, 3)}, attrs, {0, 1}, {0}});
     }
   }
-  for (const auto& [shape, axis] : std::vector<std::pair<Shape, int64_t>>{
-           {{5, 10}, 1}, {{3, 1000}, 1}, {{2, 9, 70}, 1}, {{4, 6}, 0}, {{7}, 0}, {{2, 3, 4, 5}, 1}}) {
+  for (const auto& [shape, axis] : std::vector<std::pair<Shape, int64_t>>{{{5, 10}, 1},
+                                                                          {{3, 1000}, 1},
+                                                                          {{2, 9, 70}, 1},
+                                                                          {{4, 6}, 0},
+                                                                          {{7}, 0},
+                                                                          {{2, 3, 4, 5}, 1}}) {
     const Attrs attrs = {{"axis", axis}};
     cases.push_back({"Softmax", {F(shape, -8, 8)}, attrs, {}, {}});
     cases.push_back({"LogSoftmax", {F(shape, -8, 8)}, attrs, {}, {}});
@@ -294,7 +305,8 @@ void Norm(Cases& cases) {
 
 void Movement(Cases& cases) {
   cases.push_back({"Reshape", {F({4, 6})}, {{"shape", Ints{3, 8}}}, {}, {}});
-  for (const Ints& perm : {Ints{0, 1, 2, 3}, Ints{0, 2, 3, 1}, Ints{3, 1, 0, 2}, Ints{1, 0, 2, 3}}) {
+  for (const Ints& perm :
+       {Ints{0, 1, 2, 3}, Ints{0, 2, 3, 1}, Ints{3, 1, 0, 2}, Ints{1, 0, 2, 3}}) {
     cases.push_back({"Transpose", {F({3, 20, 5, 18})}, {{"perm", perm}}, {0}, {}});
   }
   cases.push_back({"Transpose", {F({70, 40})}, {{"perm", Ints{1, 0}}}, {}, {}});
@@ -309,8 +321,11 @@ void Movement(Cases& cases) {
     }
     cases.push_back(concat);
   }
-  cases.push_back({"Concat", {Of(DType::kI64, {3}, -9, 9), Of(DType::kI64, {2}, -9, 9)},
-                   {{"axis", int64_t{0}}}, {}, {}});
+  cases.push_back({"Concat",
+                   {Of(DType::kI64, {3}, -9, 9), Of(DType::kI64, {2}, -9, 9)},
+                   {{"axis", int64_t{0}}},
+                   {},
+                   {}});
   const Attrs slices[] = {
       {{"starts", Ints{1, 0}}, {"ends", Ints{3, 4}}, {"axes", Ints{1, 3}}, {"steps", Ints{1, 2}}},
       {{"starts", Ints{4}}, {"ends", Ints{-1}}, {"axes", Ints{2}}, {"steps", Ints{-2}}},
@@ -330,7 +345,8 @@ void Movement(Cases& cases) {
   for (const DType type : {DType::kI32, DType::kI64}) {
     cases.push_back(
         {"Gather", {F({7, 5}), Of(type, {3, 4}, -9, 9)}, {{"axis", int64_t{0}}}, {}, {}});
-    cases.push_back({"Gather", {F({2, 7, 3}), Of(type, {4}, 0, 7)}, {{"axis", int64_t{1}}}, {}, {}});
+    cases.push_back(
+        {"Gather", {F({2, 7, 3}), Of(type, {4}, 0, 7)}, {{"axis", int64_t{1}}}, {}, {}});
     cases.push_back({"GatherGrad",
                      {F({2, 40, 3}), Of(type, {40}, -9, 9)},
                      {{"axis", int64_t{1}}, {"shape", Ints{2, 7, 3}}},
@@ -343,16 +359,21 @@ void Movement(Cases& cases) {
 
 void Reduce(Cases& cases) {
   const std::vector<std::pair<Shape, Ints>> sets = {
-      {{4, 6, 5, 7}, {0, 2, 3}}, {{4, 6, 5, 7}, {2, 3}}, {{4, 6, 5, 7}, {1}},
-      {{500, 30}, {0}},          {{30, 5000}, {1}},      {{4, 6, 5, 7}, {0, 1, 2, 3}},
-      {{3, 2, 3, 2, 3}, {1, 3}}, {{3, 2, 3, 2, 3}, {0, 2, 4}}, {{1, 1}, {0, 1}}, {{9}, {0}}};
+      {{4, 6, 5, 7}, {0, 2, 3}}, {{4, 6, 5, 7}, {2, 3}},
+      {{4, 6, 5, 7}, {1}},       {{500, 30}, {0}},
+      {{30, 5000}, {1}},         {{4, 6, 5, 7}, {0, 1, 2, 3}},
+      {{3, 2, 3, 2, 3}, {1, 3}}, {{3, 2, 3, 2, 3}, {0, 2, 4}},
+      {{1, 1}, {0, 1}},          {{9}, {0}}};
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"}) {
     for (const auto& [shape, axes] : sets) {
       for (const int64_t keep : {0, 1}) {
         const Attrs attrs = {{"axes", axes}, {"keepdims", keep}};
         const bool last = shape.size() == 4 && axes != Ints{1};
-        cases.push_back({op, {F(shape, 0, 1)}, attrs,
-                         last ? std::vector<size_t>{0} : std::vector<size_t>(), {}});
+        cases.push_back({op,
+                         {F(shape, 0, 1)},
+                         attrs,
+                         last ? std::vector<size_t>{0} : std::vector<size_t>(),
+                         {}});
       }
     }
     cases.push_back(
@@ -368,8 +389,7 @@ void LossesAndMetrics(Cases& cases) {
     for (const DType type : {DType::kI32, DType::kI64}) {
       const CaseInput labels = Of(type, y, -1, classes);
       for (const char* reduction : {"mean", "sum", "none"}) {
-        const CaseInput dloss =
-            std::string(reduction) == "none" ? F(y) : F({}, 0.5, 1);
+        const CaseInput dloss = std::string(reduction) == "none" ? F(y) : F({}, 0.5, 1);
         for (const double smoothing : {0.0, 0.2}) {
           for (const CaseInput& weight : {Absent(), F({x[1]}, 0.5, 2)}) {
             const Attrs attrs = {{"reduction", std::string(reduction)},
@@ -409,11 +429,8 @@ void LossesAndMetrics(Cases& cases) {
   }
   for (const char* metric : {"MseSum", "BceSum", "BinaryCorrect"}) {
     cases.push_back({metric, {F({6, 50}, -4, 4), F({6, 50}, 0, 1), Absent()}, {}, {}, {}});
-    cases.push_back({metric,
-                     {F({6, 50}, -4, 4), F({6, 50}, 0, 1), Of(DType::kI64, {1}, 4, 5)},
-                     {},
-                     {},
-                     {}});
+    cases.push_back(
+        {metric, {F({6, 50}, -4, 4), F({6, 50}, 0, 1), Of(DType::kI64, {1}, 4, 5)}, {}, {}, {}});
   }
 }
 

@@ -1,5 +1,5 @@
-// One row a case of the comparison of `cpu` with `ref`: an op, the inputs it is given and, where the
-// kernel takes channels-last operands, which ones.
+// One row a case of the comparison of `cpu` with `ref`: an op, the inputs it is given and, where
+// the kernel takes channels-last operands, which ones.
 #pragma once
 
 #include <string>

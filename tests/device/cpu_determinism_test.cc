@@ -27,9 +27,10 @@ std::vector<HostTensor> Train(device::Device& device, const Graph& graph, uint64
     for (const char* input : {"image", "label"}) {
       EXPECT_TRUE((*runner)->Set(input, feeds.at(input)).ok());
     }
-    EXPECT_TRUE((*runner)->Set("ebb.hyper", FromDoubles({graph::DType::kF64, {4}},
-                                                        {0.1, double(step), 0, 0}))
-                    .ok());
+    EXPECT_TRUE(
+        (*runner)
+            ->Set("ebb.hyper", FromDoubles({graph::DType::kF64, {4}}, {0.1, double(step), 0, 0}))
+            .ok());
     EXPECT_TRUE((*runner)->Run().ok());
   }
   std::vector<HostTensor> state;

@@ -39,8 +39,8 @@ absl::StatusOr<Built> Build(const OpCase& c, Order order) {
       inputs.push_back(ValueId());
       continue;
     }
-    const bool written = std::find(op->mutates.begin(), op->mutates.end(), static_cast<int>(i)) !=
-                         op->mutates.end();
+    const bool written =
+        std::find(op->mutates.begin(), op->mutates.end(), static_cast<int>(i)) != op->mutates.end();
     ValueId id = graph.AddValue(absl::StrCat("in", i), c.inputs[i].type,
                                 written ? Role::kParam : Role::kInput);
     if (written) built.results.push_back(absl::StrCat("in", i));

@@ -94,9 +94,9 @@ absl::StatusOr<Graph> Forward(int64_t batch, int64_t width) {
   const ValueId joined = b.Add("Concat", "join", {down, other}, {{"axis", int64_t{1}}});
   const int64_t features = (2 * width + 4) * 9;
   const ValueId flat = b.Add("Reshape", "flat", {joined}, {{"shape", Ints{batch, features}}});
-  const ValueId logits =
-      b.Add("Gemm", "fc", {flat, b.Param("fc.w", {kClasses, features}), b.Param("fc.b", {kClasses})},
-            {{"trans_b", int64_t{1}}});
+  const ValueId logits = b.Add(
+      "Gemm", "fc", {flat, b.Param("fc.w", {kClasses, features}), b.Param("fc.b", {kClasses})},
+      {{"trans_b", int64_t{1}}});
   return b.Finish(logits);
 }
 

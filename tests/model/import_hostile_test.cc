@@ -1,4 +1,5 @@
-// Damaged and hostile ONNX files: an error that says what is wrong, never a crash or a huge allocation.
+// Damaged and hostile ONNX files: an error that says what is wrong, never a crash or a huge
+// allocation.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -85,15 +86,47 @@ TEST(HostileOnnx, WithFieldsExchangedAtRandomItNeverCrashes) {
   model::onnx::ModelProto valid;
   ASSERT_TRUE(valid.ParseFromString(Valid()));
   std::mt19937 random(7);  // NOLINT: the same damage in every run
-  const int64_t numbers[] = {0, 1, 2, 3, -1, -2, 7, 255, 1 << 20, int64_t{1} << 40, INT64_MIN, INT64_MAX};
-  const auto below = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+  const int64_t numbers[] = {0,         1,        2, 3, -1, -2, 7, 255, 1 << 20, int64_t{1} << 40,
+                             INT64_MIN, INT64_MAX};
+  const auto below = [&](int count) {
+    return static_cast<int>(random() % static_cast<unsigned>(count));
+  };
   const auto number = [&] { return numbers[random() % std::size(numbers)]; };
-  const char* ops[] = {"Relu",    "Add",   "Conv",      "Gemm",      "MatMul",  "Reshape", "Slice",
-                       "Split",   "Pad",   "Gather",    "Expand",    "Tile",    "Where",   "Concat",
-                       "Squeeze", "Range", "Transpose", "ReduceSum", "MaxPool", "Dropout", "Trilu",
-                       "Flatten", "LRN",   "Softmax",   "PRelu",     "Pow",     "Cast",    "Sum",
-                       "AveragePool", "LayerNormalization", "NegativeLogLikelihoodLoss",
-                       "ConstantOfShape", "Identity", "GlobalMaxPool", "SoftmaxCrossEntropyLoss"};
+  const char* ops[] = {"Relu",
+                       "Add",
+                       "Conv",
+                       "Gemm",
+                       "MatMul",
+                       "Reshape",
+                       "Slice",
+                       "Split",
+                       "Pad",
+                       "Gather",
+                       "Expand",
+                       "Tile",
+                       "Where",
+                       "Concat",
+                       "Squeeze",
+                       "Range",
+                       "Transpose",
+                       "ReduceSum",
+                       "MaxPool",
+                       "Dropout",
+                       "Trilu",
+                       "Flatten",
+                       "LRN",
+                       "Softmax",
+                       "PRelu",
+                       "Pow",
+                       "Cast",
+                       "Sum",
+                       "AveragePool",
+                       "LayerNormalization",
+                       "NegativeLogLikelihoodLoss",
+                       "ConstantOfShape",
+                       "Identity",
+                       "GlobalMaxPool",
+                       "SoftmaxCrossEntropyLoss"};
   int imported = 0;
   for (int round = 0; round < 5000; ++round) {
     model::onnx::ModelProto model = valid;
@@ -123,7 +156,8 @@ TEST(HostileOnnx, WithFieldsExchangedAtRandomItNeverCrashes) {
           const char* names[] = {"axis", "axes", "pads", "kernel_shape", "to", "perm", "group"};
           attr->set_name(names[random() % std::size(names)]);
           const bool list = random() % 2 == 0;
-          attr->set_type(list ? model::onnx::AttributeProto::INTS : model::onnx::AttributeProto::INT);
+          attr->set_type(list ? model::onnx::AttributeProto::INTS
+                              : model::onnx::AttributeProto::INT);
           attr->set_i(number());
           for (size_t i = random() % 5; i > 0; --i) attr->add_ints(number());
           break;
@@ -219,8 +253,12 @@ TEST(HostileOnnx, RefusesWrongTypesOfInputsAndAttributes) {
   EXPECT_THAT(attr.Error(), HasSubstr("attribute 'alpha' has a wrong type"));
   OnnxBuilder half;
   half.Input("x", {1, 2}).Node("Relu", {"x"}, {"y"}).Output("y");
-  half.proto().mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
-      model::onnx::TensorProto::FLOAT16);
+  half.proto()
+      .mutable_graph()
+      ->mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->set_elem_type(model::onnx::TensorProto::FLOAT16);
   EXPECT_THAT(half.Error(), HasSubstr("FLOAT16"));
   OnnxBuilder ints;
   ints.Input("x", {1, 2}, DType::kI64).Node("Relu", {"x"}, {"y"}).Output("y");
@@ -254,7 +292,7 @@ TEST(HostileOnnx, SurvivesDeepNesting) {
   model::onnx::ModelProto model;
   std::string bytes = model.SerializePartialAsString();
   bytes.push_back('\x3a');  // field 7: the graph
-  for (size_t size = nested.size(); ; size >>= 7) {
+  for (size_t size = nested.size();; size >>= 7) {
     bytes.push_back(static_cast<char>((size & 0x7f) | (size > 0x7f ? 0x80 : 0)));
     if (size <= 0x7f) break;
   }
@@ -269,8 +307,7 @@ class ExternalData : public ::testing::Test {
     std::filesystem::create_directories(root_ / "model");
     const std::vector<float> values = {9, 1, 2, 3, 4};
     for (const auto& path : {root_ / "model" / "w.bin", root_ / "secret.bin"}) {
-      std::ofstream(path, std::ios::binary)
-          .write(reinterpret_cast<const char*>(values.data()), 20);
+      std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(values.data()), 20);
     }
     std::filesystem::create_symlink(root_ / "secret.bin", root_ / "model" / "link.bin");
   }
@@ -315,7 +352,8 @@ TEST_F(ExternalData, IsRefusedOutsideOfIt) {
 
 TEST_F(ExternalData, IsRefusedBeyondTheFilesEnd) {
   for (const char* offset : {"8", "-4", "9223372036854775807", "four"}) {
-    EXPECT_EQ(Import("w.bin", offset).status().code(), absl::StatusCode::kInvalidArgument) << offset;
+    EXPECT_EQ(Import("w.bin", offset).status().code(), absl::StatusCode::kInvalidArgument)
+        << offset;
   }
 }
 

@@ -1,9 +1,10 @@
 // What the importer makes of each spelling of an op, of batches, weights and shape arithmetic, and
 // what it says when it refuses.
+#include "model/import.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "model/import.h"
 #include "tests/model/onnx_builder.h"
 
 namespace ebb {
@@ -18,11 +19,11 @@ using model::ImportOptions;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 using testing::kDynamic;
 using testing::NodeOf;
 using testing::OnnxBuilder;
 using testing::OpsOf;
+using ::testing::UnorderedElementsAre;
 
 using Ints = std::vector<int64_t>;
 
@@ -156,7 +157,11 @@ TEST(Import, ReadsClipsAttributesOfOldOpsets) {
 
 OnnxBuilder BatchNorm(int opset, int training_mode, size_t outputs) {
   OnnxBuilder b(opset);
-  b.Input("x", {kDynamic, 3, 2, 2}).Ramp("w", {3}).Ramp("b", {3}).Ramp("mean", {3}).Ramp("var", {3});
+  b.Input("x", {kDynamic, 3, 2, 2})
+      .Ramp("w", {3})
+      .Ramp("b", {3})
+      .Ramp("mean", {3})
+      .Ramp("var", {3});
   std::vector<std::string> names = {"y", "m", "v", "sm", "sv"};
   names.resize(outputs);
   b.Node("BatchNormalization", {"x", "w", "b", "mean", "var"}, names).With("momentum", 0.75);
@@ -249,7 +254,9 @@ TEST(Import, MakesPadsExplicit) {
 TEST(Import, AddsUpSharedWeightsUnderOneName) {
   OnnxBuilder b;  // tied embedding and head
   b.Input("ids", {kDynamic, 3}, DType::kI64).Ramp("wte", {5, 4});
-  b.Node("Gather", {"wte", "ids"}, {"h"}).Node("Transpose", {"wte"}, {"t"}).With("perm", Ints{1, 0});
+  b.Node("Gather", {"wte", "ids"}, {"h"})
+      .Node("Transpose", {"wte"}, {"t"})
+      .With("perm", Ints{1, 0});
   b.Node("MatMul", {"h", "t"}, {"y"}).Output("y");
   const auto m = MustImport(b, Batch(2));
   EXPECT_EQ(m.weights.size(), 1u);

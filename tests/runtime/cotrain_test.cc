@@ -55,10 +55,12 @@ TEST(CoTraining, GivesTheBitsOfASoloRunUnderRandomNeighboursPausesAndCancels) {
       const auto job = engine->Submit(MakeJob(subject));
       ASSERT_TRUE(job.ok()) << job.status();
       subjects.push_back(*job);
-      const auto neighbour = engine->Submit(
-          MakeJob({.net = random() % 2 ? Net::kMlp : Net::kCnn,
-                   .batch = static_cast<int64_t>(16 + random() % 48),
-                   .width = static_cast<int64_t>(8 + random() % 24), .steps = 1000000, .seed = seed}));
+      const auto neighbour =
+          engine->Submit(MakeJob({.net = random() % 2 ? Net::kMlp : Net::kCnn,
+                                  .batch = static_cast<int64_t>(16 + random() % 48),
+                                  .width = static_cast<int64_t>(8 + random() % 24),
+                                  .steps = 1000000,
+                                  .seed = seed}));
       ASSERT_TRUE(neighbour.ok()) << neighbour.status();
       neighbours.push_back(*neighbour);
       WaitForStep(*engine, subjects[random() % subjects.size()],

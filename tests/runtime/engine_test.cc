@@ -11,8 +11,8 @@
 namespace ebb::testing {
 namespace {
 
-using runtime::Engine;
 using runtime::EndReason;
+using runtime::Engine;
 using runtime::JobInfo;
 using runtime::JobState;
 using ::testing::HasSubstr;
@@ -38,9 +38,11 @@ TEST(Engine, TrainsAnMlpAndACnnWithBothOptimizers) {
   const auto engine = MakeEngine({.memory = MiB(64)});
   for (const Net net : {Net::kMlp, Net::kCnn}) {
     for (const Optim optim : {Optim::kSgd, Optim::kAdam}) {
-      const auto job = engine->Submit(MakeJob(
-          {.net = net, .optim = optim, .width = net == Net::kMlp ? 64 : 8, .steps = 60,
-           .validate = true}));
+      const auto job = engine->Submit(MakeJob({.net = net,
+                                               .optim = optim,
+                                               .width = net == Net::kMlp ? 64 : 8,
+                                               .steps = 60,
+                                               .validate = true}));
       ASSERT_TRUE(job.ok()) << job.status();
       const JobInfo info = WaitUntilFinal(*engine, *job);
       EXPECT_EQ(info.state, JobState::kSucceeded) << info.message;
@@ -145,7 +147,10 @@ TEST(Engine, TheLedgerSumsToThePoolWhileJobsShareALane) {
   const auto engine = MakeEngine({.memory = MiB(4)});
   std::vector<JobId> jobs;
   for (int j = 0; j < 4; ++j) {
-    const auto job = engine->Submit(MakeJob({.net = Net::kCnn, .batch = 64, .width = 16, .steps = 60,
+    const auto job = engine->Submit(MakeJob({.net = Net::kCnn,
+                                             .batch = 64,
+                                             .width = 16,
+                                             .steps = 60,
                                              .seed = static_cast<uint64_t>(j)}));
     ASSERT_TRUE(job.ok()) << job.status();
     jobs.push_back(*job);

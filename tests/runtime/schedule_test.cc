@@ -17,7 +17,8 @@ TEST(LearningRate, StepMultipliesByGammaEveryStepSize) {
   EXPECT_NEAR(LearningRate(step, 25, 100), 0.01, 1e-15);
 }
 
-// torch.optim.lr_scheduler.CosineAnnealingLR(T_max=100), base 1, eta_min 0.1, at t = 0, 25, 50, 100.
+// torch.optim.lr_scheduler.CosineAnnealingLR(T_max=100), base 1, eta_min 0.1, at t = 0, 25, 50,
+// 100.
 TEST(LearningRate, CosineFollowsPyTorch) {
   const ScheduleSpec cosine{.kind = ScheduleKind::kCosine, .base_lr = 1, .min_lr = 0.1};
   EXPECT_DOUBLE_EQ(LearningRate(cosine, 0, 100), 1);
@@ -26,7 +27,8 @@ TEST(LearningRate, CosineFollowsPyTorch) {
   EXPECT_NEAR(LearningRate(cosine, 100, 100), 0.1, 1e-12);
 }
 
-// torch.optim.lr_scheduler.OneCycleLR(max_lr=1, total_steps=100, pct_start=0.3) at its ends and peak.
+// torch.optim.lr_scheduler.OneCycleLR(max_lr=1, total_steps=100, pct_start=0.3) at its ends and
+// peak.
 TEST(LearningRate, OneCycleRisesToTheBaseAndFallsFarBelowItsStart) {
   const ScheduleSpec cycle{.kind = ScheduleKind::kOneCycle, .base_lr = 1};
   EXPECT_NEAR(LearningRate(cycle, 0, 100), 0.04, 1e-12);
@@ -68,11 +70,10 @@ std::string Walk(StepSequence sequence) {
 }
 
 TEST(StepSequence, EvaluatesAfterEveryEpochAndAtTheEnd) {
-  EXPECT_EQ(Walk(StepSequence({.batches_per_epoch = 3,
-                               .eval_batches = 2,
-                               .total_steps = 7,
-                               .eval_every_epochs = 1})),
-            "ttt.vv.ttt.vv.t.vv.");
+  EXPECT_EQ(
+      Walk(StepSequence(
+          {.batches_per_epoch = 3, .eval_batches = 2, .total_steps = 7, .eval_every_epochs = 1})),
+      "ttt.vv.ttt.vv.t.vv.");
 }
 
 TEST(StepSequence, WithoutValidationItOnlyTrains) {
@@ -81,18 +82,15 @@ TEST(StepSequence, WithoutValidationItOnlyTrains) {
 }
 
 TEST(StepSequence, EvaluatesEveryFewSteps) {
-  EXPECT_EQ(Walk(StepSequence({.batches_per_epoch = 100,
-                               .eval_batches = 1,
-                               .total_steps = 4,
-                               .eval_every_steps = 2})),
-            "ttv.tt.v.");
+  EXPECT_EQ(
+      Walk(StepSequence(
+          {.batches_per_epoch = 100, .eval_batches = 1, .total_steps = 4, .eval_every_steps = 2})),
+      "ttv.tt.v.");
 }
 
 TEST(StepSequence, AnEarlierEndStillEvaluates) {
-  StepSequence sequence({.batches_per_epoch = 10,
-                         .eval_batches = 1,
-                         .total_steps = 100,
-                         .eval_every_epochs = 1});
+  StepSequence sequence(
+      {.batches_per_epoch = 10, .eval_batches = 1, .total_steps = 100, .eval_every_epochs = 1});
   for (int i = 0; i < 4; ++i) EXPECT_TRUE(sequence.Next());
   sequence.SetTotalSteps(2);  // 4 have been handed out: that is the end now
   EXPECT_EQ(Walk(sequence), "v.");

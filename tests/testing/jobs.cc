@@ -47,17 +47,20 @@ std::string MlpText(int64_t batch, int64_t width) {
 
 std::string CnnText(int64_t batch, int64_t width) {
   const std::string c = absl::StrCat(width);
-  return absl::StrCat(
-      "x = input f32[", batch, ",1,8,8]\nw1 = param f32[", c, ",1,3,3]\ns1 = param f32[", c,
-      "]\nt1 = param f32[", c, "]\nm1 = buffer f32[", c, "]\nv1 = buffer f32[", c,
-      "]\nw2 = param f32[", c, ",", c, ",3,3]\ns2 = param f32[", c, "]\nt2 = param f32[", c,
-      "]\nm2 = buffer f32[", c, "]\nv2 = buffer f32[", c, "]\nfc = param f32[10,", width * 16,
-      "]\nfb = param f32[10]\n",
-      "c1 = Conv(x, w1) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1}\nn1 = BatchNorm(c1, s1, t1, m1, v1)\nr1 = Relu(n1)\n"
-      "c2 = Conv(r1, w2) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1}\nn2 = BatchNorm(c2, s2, t2, m2, v2)\nr2 = Relu(n2)\n"
-      "j = Add(r2, r1)\np = MaxPool(j) {kernel=[2,2], strides=[2,2], pads=[0,0,0,0], dilations=[1,1]}\n",
-      "f = Reshape(p) {shape=[", batch, ",", width * 16, "]}\n",
-      "logits = Gemm(f, fc, fb) {trans_b=1}\noutput logits\n");
+  return absl::StrCat("x = input f32[", batch, ",1,8,8]\nw1 = param f32[", c,
+                      ",1,3,3]\ns1 = param f32[", c, "]\nt1 = param f32[", c, "]\nm1 = buffer f32[",
+                      c, "]\nv1 = buffer f32[", c, "]\nw2 = param f32[", c, ",", c,
+                      ",3,3]\ns2 = param f32[", c, "]\nt2 = param f32[", c, "]\nm2 = buffer f32[",
+                      c, "]\nv2 = buffer f32[", c, "]\nfc = param f32[10,", width * 16,
+                      "]\nfb = param f32[10]\n",
+                      "c1 = Conv(x, w1) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], "
+                      "groups=1}\nn1 = BatchNorm(c1, s1, t1, m1, v1)\nr1 = Relu(n1)\n"
+                      "c2 = Conv(r1, w2) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], "
+                      "groups=1}\nn2 = BatchNorm(c2, s2, t2, m2, v2)\nr2 = Relu(n2)\n"
+                      "j = Add(r2, r1)\np = MaxPool(j) {kernel=[2,2], strides=[2,2], "
+                      "pads=[0,0,0,0], dilations=[1,1]}\n",
+                      "f = Reshape(p) {shape=[", batch, ",", width * 16, "]}\n",
+                      "logits = Gemm(f, fc, fb) {trans_b=1}\noutput logits\n");
 }
 
 }  // namespace
