@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "daemon/config.h"
 #include "daemon/files.h"
+#include "daemon/openmp.h"
 #include "daemon/resolve.h"
 #include "daemon/server.h"
 #include "daemon/service.h"
@@ -107,6 +108,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    ebb::daemon::LimitOpenMpSpinning(argv);
     return ebb::daemon::Main(argc, argv);
   } catch (const std::exception& error) {  // out of memory at start
     std::fprintf(stderr, "ebbd: %s\n", error.what());

@@ -62,10 +62,7 @@ class Daemon:
             [os.path.join(bin_dir, "ebbd"), "--socket", self.server,
              "--state_dir", os.path.join(self.dir, "state"), "--memory", str(memory),
              "--threads_per_stream", str(threads)],
-            stderr=self.log, stdin=subprocess.DEVNULL,
-            # Threads that wait for each other give way soon. GNU OpenMP's own default lets them spin,
-            # which slows a job on several threads many times over as soon as anything else runs.
-            env={"GOMP_SPINCOUNT": "30000", **os.environ})
+            stderr=self.log, stdin=subprocess.DEVNULL)
 
     def __enter__(self):
         deadline = time.monotonic() + 30
