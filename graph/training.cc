@@ -109,6 +109,10 @@ absl::StatusOr<Graph> BuildTrainingGraph(Graph forward, const TrainingOptions& o
   EBB_ASSIGN_OR_RETURN(GraphCopy copy, CopyLive(forward, root));
   Graph& graph = copy.graph;
   const ValueId output = copy.map[root.index()];
+  if (!output.valid()) {
+    return Invalid(absl::StrCat("the loss reads '", forward.value(root).name,
+                                "', a constant of the model; nothing can train that"));
+  }
   EBB_ASSIGN_OR_RETURN(const ValueId target, AddTarget(graph, options.loss, output));
   EBB_ASSIGN_OR_RETURN(const ValueId loss, AddLoss(graph, options.loss, output, target));
   EBB_RETURN_IF_ERROR(AddMetrics(graph, options, output, target, ValueId()));

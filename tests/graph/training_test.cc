@@ -285,6 +285,19 @@ TEST(TrainingGraph, RefusesOptionsThatContradictTheModelOrThemselves) {
               HasSubstr("nothing is trained"));
 }
 
+TEST(TrainingGraph, RefusesALossThatReadsAConstant) {
+  constexpr absl::string_view kConstantOutput =
+      "x = input f32[4,3]; w = param f32[3]; y = Mul(x, w); c = constant f32[4,3] 0\n"
+      "output y; output c";
+  TrainingOptions options;
+  options.loss.output = "c";
+  for (LossKind kind : {LossKind::kCrossEntropy, LossKind::kMse, LossKind::kGraphOutput}) {
+    options.loss.kind = kind;
+    EXPECT_THAT(Refusal(kConstantOutput, options), HasSubstr("the loss reads 'c', a constant"));
+    EXPECT_FALSE(BuildEvalGraph(Parse(kConstantOutput), options).ok());
+  }
+}
+
 TEST(TrainingGraph, NamesTheNodeThatCannotBeDifferentiated) {
   const absl::StatusOr<Graph> graph = BuildTrainingGraph(
       Parse("x = input f32[4,3]; w = param f32[3,3]; a = MatMul(x, w); s = Sign(a); output s"), {});
