@@ -110,8 +110,9 @@ int64_t BatchSource::BatchesPerEpoch() const {
   return tail == Tail::kDrop ? count / batch_size : (count + batch_size - 1) / batch_size;
 }
 
-std::vector<int64_t> EpochOrder(const BatchSource& source, int64_t epoch) {
-  std::vector<int64_t> order = source.rows;
+std::vector<int64_t> EpochOrder(const BatchSource& source, int64_t epoch,
+                                std::vector<int64_t> order) {
+  order = source.rows;
   if (source.order == BatchSource::Order::kSequential) return order;
   ShuffleWords words(source.seed, epoch);
   for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[words.Below(i)]);

@@ -89,8 +89,10 @@ bool RowShapesFit(absl::Span<const int64_t> data, absl::Span<const int64_t> mode
 absl::Status Validate(const BatchSource& source);
 
 // The data-set rows in the order in which an epoch (from 0) reads them: source.rows as they are, or
-// in an unbiased permutation drawn from Philox keyed by the seed with the epoch as counter.
-std::vector<int64_t> EpochOrder(const BatchSource& source, int64_t epoch);
+// in an unbiased permutation drawn from Philox keyed by the seed with the epoch as counter. An
+// order that is no longer needed can give its memory to the new one.
+std::vector<int64_t> EpochOrder(const BatchSource& source, int64_t epoch,
+                                std::vector<int64_t> order = {});
 
 // Writes batch `batch` (from 0, < BatchesPerEpoch()) of the given epoch order to `out[i]`
 // (bindings' order, type.bytes() each) and returns the number of valid rows. Converts element

@@ -40,6 +40,13 @@ std::map<std::string, double> MetricSums::Take() {
   return means;
 }
 
+ActiveJob::ActiveJob(std::unique_ptr<PreparedJob> p)
+    : prepared(std::move(p)), sequence(prepared->steps), schedule(prepared->spec.schedule) {
+  for (size_t program = 0; program < caches.size(); ++program) {
+    caches[program]->order.reserve(prepared->sources[program].rows.size());
+  }
+}
+
 char* ActiveJob::Resident(absl::string_view name, int program) const {
   const ResidentLayout& layout = prepared->resident;
   auto it = layout.own[program].find(name);
@@ -80,6 +87,15 @@ const device::Bindings& ActiveJob::Bind(int program, memory::End end, char* base
   }
   bound_to = {base, size, std::move(bindings)};
   return *bound_to.bindings;
+}
+
+void ActiveJob::BindAll(char* base, Bytes size) {
+  for (size_t program = 0; program < prepared->programs.size(); ++program) {
+    if (prepared->programs[program] == nullptr) continue;
+    for (const memory::End end : {memory::End::kBottom, memory::End::kTop}) {
+      Bind(static_cast<int>(program), end, base, size);
+    }
+  }
 }
 
 Bytes LeastMemory(const ActiveJob& job, Bytes granule) {

@@ -88,8 +88,7 @@ struct ActiveJob {
   double rate = 0;  // decayed steps per second
   Micros last_step_end;
 
-  explicit ActiveJob(std::unique_ptr<PreparedJob> p)
-      : prepared(std::move(p)), sequence(prepared->steps), schedule(prepared->spec.schedule) {}
+  explicit ActiveJob(std::unique_ptr<PreparedJob> p);
 
   Bytes ResidentBytes() const { return prepared->resident.bytes; }
   Bytes StagingBytes() const { return prepared->slot_bytes * kSlots; }
@@ -98,8 +97,11 @@ struct ActiveJob {
     return region->base() + (ResidentBytes() + prepared->slot_bytes * slot).count();
   }
   char* Resident(absl::string_view name, int program) const;
-  // The address table for a step of `program` on `end` of the lane [base, base+size).
+  // The address table for a step of `program` on `end` of the lane [base, base+size). Made on the
+  // first call for a lane, which is when the job is put there (BindAll): steps take nothing large
+  // from the heap.
   const device::Bindings& Bind(int program, memory::End end, char* base, Bytes size);
+  void BindAll(char* base, Bytes size);
 };
 
 // What it costs to take the job in: its own region and the least lane that holds its step.

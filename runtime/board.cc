@@ -51,9 +51,7 @@ std::vector<JobInfo> Board::List() const {
 absl::StatusOr<std::vector<MetricPoint>> Board::Metrics(JobId job, size_t from) const {
   MutexLock lock(&mu_);
   EBB_ASSIGN_OR_RETURN(const Record* record, Find(job));
-  const auto& points = record->metrics;
-  if (from >= points.size()) return std::vector<MetricPoint>();
-  return std::vector<MetricPoint>(points.begin() + static_cast<int64_t>(from), points.end());
+  return record->metrics.From(from);
 }
 
 absl::StatusOr<std::shared_ptr<const JobResult>> Board::Result(JobId job) const {

@@ -12,6 +12,7 @@
 #include "base/mutex.h"
 #include "runtime/engine.h"
 #include "runtime/job.h"
+#include "runtime/metric_log.h"
 
 namespace ebb::runtime {
 
@@ -19,7 +20,7 @@ class Board {
  public:
   struct Record {
     JobInfo info;
-    std::vector<MetricPoint> metrics;
+    MetricLog metrics;
     std::shared_ptr<const JobResult> result;
   };
 

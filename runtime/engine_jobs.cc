@@ -193,7 +193,7 @@ void EngineLoop::FinishStep(ActiveJob& job) {
     if (run->item.kind == StepKind::kTrain) record.info.learning_rate = run->item.lr;
     for (MetricPoint& point : points) {
       record.info.last[point.name] = point.value;
-      record.metrics.push_back(std::move(point));
+      record.metrics.Add(std::move(point));
     }
   });
   if (!std::isfinite(loss)) {

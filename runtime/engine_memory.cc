@@ -96,6 +96,7 @@ void EngineLoop::Recut() {
     for (const JobId id : packed[l].jobs) {
       ActiveJob& job = *jobs_.at(id);
       job.lane = lanes_[l].id;
+      job.BindAll(lanes_[l].region->base(), packed[l].size);
       if (std::count(joining.begin(), joining.end(), &job)) {
         std::vector<scheduler::StepProfile> profiles;
         for (const auto& step : job.prepared->programs) {

@@ -1,5 +1,7 @@
 #include "runtime/stager.h"
 
+#include <utility>
+
 namespace ebb::runtime {
 
 Stager::Stager() : thread_([this] { Run(); }) {}
@@ -30,7 +32,8 @@ void Stager::Run() {
       queue_.pop_front();
     }
     if (request.cache->epoch != request.epoch) {
-      request.cache->order = data::EpochOrder(*request.source, request.epoch);
+      request.cache->order =
+          data::EpochOrder(*request.source, request.epoch, std::move(request.cache->order));
       request.cache->epoch = request.epoch;
     }
     const int64_t valid =

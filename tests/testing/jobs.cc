@@ -35,14 +35,20 @@ std::shared_ptr<const data::DataSet> Draw(int rows, uint64_t seed, graph::Shape 
   return *set;
 }
 
-std::string MlpText(int64_t batch, int64_t width) {
-  return absl::StrCat("x = input f32[", batch, ",64]\n", "w1 = param f32[", width, ",64]\n",
-                      "b1 = param f32[", width, "]\n", "w2 = param f32[", width, ",", width,
-                      "]\nb2 = param f32[", width, "]\n", "w3 = param f32[10,", width,
-                      "]\nb3 = param f32[10]\n",
-                      "h1 = Gemm(x, w1, b1) {trans_b=1}\na1 = Relu(h1)\n"
-                      "h2 = Gemm(a1, w2, b2) {trans_b=1}\na2 = Relu(h2)\n"
-                      "logits = Gemm(a2, w3, b3) {trans_b=1}\noutput logits\n");
+std::string MlpText(int64_t batch, int64_t width, int layers) {
+  std::string text = absl::StrCat("x = input f32[", batch, ",64]\n");
+  std::string body, input = "x";
+  for (int l = 1; l <= layers; ++l) {
+    const bool last = l == layers;
+    const std::string out = last ? "10" : absl::StrCat(width);
+    absl::StrAppend(&text, "w", l, " = param f32[", out, ",", l == 1 ? 64 : width, "]\nb", l,
+                    " = param f32[", out, "]\n");
+    const std::string result = last ? "logits" : absl::StrCat("h", l);
+    absl::StrAppend(&body, result, " = Gemm(", input, ", w", l, ", b", l, ") {trans_b=1}\n");
+    if (!last) absl::StrAppend(&body, "a", l, " = Relu(h", l, ")\n");
+    input = absl::StrCat("a", l);
+  }
+  return absl::StrCat(text, body, "output logits\n");
 }
 
 std::string CnnText(int64_t batch, int64_t width) {
@@ -76,7 +82,7 @@ runtime::JobSpec MakeJob(const JobOptions& options) {
   static const auto clusters = Clusters(500, 7);
   static const auto images = Images(500, 7);
   const bool mlp = options.net == Net::kMlp;
-  auto graph = graph::ParseGraph(mlp ? MlpText(options.batch, options.width)
+  auto graph = graph::ParseGraph(mlp ? MlpText(options.batch, options.width, options.layers)
                                      : CnnText(options.batch, options.width));
   EXPECT_TRUE(graph.ok()) << graph.status();
   runtime::JobSpec spec;

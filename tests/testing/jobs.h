@@ -23,6 +23,7 @@ struct JobOptions {
   Optim optim = Optim::kSgd;
   int64_t batch = 32;
   int64_t width = 128;
+  int layers = 3;  // of the multi-layer perceptron
   int64_t steps = 20;
   uint64_t seed = 1;
   double lr = 0;  // 0: a rate that trains
