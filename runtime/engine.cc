@@ -31,7 +31,7 @@ class EngineImpl final : public Engine {
   }
 
   absl::StatusOr<JobId> Submit(JobSpec spec) override {
-    const PrepareOptions prepare{.quantum = options_.quantum};
+    const PrepareOptions prepare{.quantum = options_.quantum, .memory = options_.memory};
     EBB_ASSIGN_OR_RETURN(std::unique_ptr<PreparedJob> prepared,
                          Prepare(std::move(spec), *device_, prepare));
     EBB_RETURN_IF_ERROR(CheckFits(*prepared));
@@ -121,10 +121,11 @@ class EngineImpl final : public Engine {
     const Bytes limit = fits_pool ? cap : pool;
     const int64_t batch = LargestBatch(job.spec, limit);
     return absl::ResourceExhaustedError(absl::StrCat(
-        "the job needs ", needs.count(), " bytes (", FormatBytes(job.resident.bytes), " resident, ",
-        FormatBytes(job.slot_bytes * kSlots), " staging, ", FormatBytes(job.Peak()),
-        " for a step of batch_size ", job.spec.batch_size, "), but ",
-        fits_pool ? "resources.memory_max allows " : "the pool has ", limit.count(), " bytes; ",
+        job.IsPlanned() ? "the job needs " : "the job needs at least ", needs.count(), " bytes (",
+        FormatBytes(job.resident.bytes), " resident, ", FormatBytes(job.slot_bytes * kSlots),
+        " staging, ", FormatBytes(job.Peak()), " for a step of batch_size ", job.spec.batch_size,
+        "), but ", fits_pool ? "resources.memory_max allows " : "the pool has ", limit.count(),
+        " bytes; ",
         batch > 0 ? absl::StrCat("the largest batch_size that fits is ", batch)
                   : "it does not fit at any batch_size"));
   }
@@ -137,7 +138,8 @@ class EngineImpl final : public Engine {
       const int64_t middle = fits + (too_large - fits) / 2;
       JobSpec smaller = spec;
       smaller.batch_size = middle;
-      const auto prepared = Prepare(std::move(smaller), *device_, {.quantum = options_.quantum});
+      const auto prepared =
+          Prepare(std::move(smaller), *device_, {.quantum = options_.quantum, .memory = limit});
       if (prepared.ok() && Needs(**prepared) <= limit) {
         fits = middle;
       } else {

@@ -9,8 +9,7 @@
 #include "base/status.h"
 #include "graph/op.h"
 #include "graph/training.h"
-#include "model/import.h"
-#include "model/init.h"
+#include "runtime/initial_model.h"
 
 namespace ebb::runtime {
 namespace {
@@ -19,60 +18,6 @@ using graph::Graph;
 using graph::Role;
 
 constexpr char kValidInput[] = "ebb.valid";
-
-absl::StatusOr<model::ImportedModel> ImportModel(const JobSpec& spec) {
-  model::ImportedModel imported;
-  if (spec.model.onnx != nullptr) {
-    model::ImportOptions options = spec.model.import;
-    options.batch_size = spec.batch_size;
-    auto result = model::ImportOnnx(*spec.model.onnx, options);
-    if (!result.ok()) return Annotate(result.status(), "model.onnx");
-    imported = *std::move(result);
-  } else if (spec.model.graph != nullptr) {
-    imported.graph = *spec.model.graph;
-    EBB_RETURN_IF_ERROR(Annotate(graph::Verify(imported.graph), "model.graph"));
-  } else {
-    return absl::InvalidArgumentError("model: give onnx or graph");
-  }
-  if (spec.model.weights != nullptr) {
-    for (const auto& [name, tensor] : *spec.model.weights) {
-      const ValueId id = imported.graph.Find(name);
-      if (!id.valid()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("model.weights: '", name, "' is no parameter or buffer of the model"));
-      }
-      if (imported.graph.value(id).type != tensor.type) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("model.weights: '", name, "' is ", graph::ToString(tensor.type),
-                         ", the model has ", graph::ToString(imported.graph.value(id).type)));
-      }
-      imported.weights.insert_or_assign(name, tensor);
-    }
-  }
-  EBB_RETURN_IF_ERROR(Annotate(
-      model::Reinitialize(imported.graph, spec.model.reinit, spec.seed_init, &imported.weights),
-      "model.reinit"));
-  return imported;
-}
-
-// Every parameter and buffer of the training graph has a value of its type.
-absl::Status CheckWeights(const Graph& graph, const graph::TensorMap& weights) {
-  for (const graph::Value& value : graph.values) {
-    if (value.role != Role::kParam && value.role != Role::kBuffer) continue;
-    const auto it = weights.find(value.name);
-    if (it == weights.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("model: '", value.name,
-                       "' has no initial value; give model.weights or a model.reinit rule for it"));
-    }
-    if (it->second.type != value.type) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "model: the value of '", value.name, "' is ", graph::ToString(it->second.type),
-          ", the graph needs ", graph::ToString(value.type)));
-    }
-  }
-  return absl::OkStatus();
-}
 
 // Number of classes that a label input may name, from the loss or metric that reads it; 0: no
 // labels.
@@ -87,6 +32,15 @@ int64_t ClassesOf(const Graph& graph, ValueId input, int64_t* ignore_index) {
     }
   }
   return 0;
+}
+
+// Planning takes quadratic time, and while a job is prepared a thread is busy with it.
+absl::Status CheckNodes(const Graph& train) {
+  constexpr size_t kMostNodes = 16384;
+  if (train.nodes.size() <= kMostNodes) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "the model's training graph has ", train.nodes.size(), " nodes; this version plans at most ",
+      kMostNodes, ": build the model of fewer, larger operations"));
 }
 
 // The largest extent at any node of [first, last].
@@ -140,14 +94,19 @@ void PlanMemory(const device::Device& device, StepProgram* step) {
   }
 }
 
+// A step whose live bytes alone exceed the limit gets neither a program nor a plan.
 absl::StatusOr<std::unique_ptr<StepProgram>> BuildProgram(Graph graph, const device::Device& device,
                                                           const PrepareOptions& options) {
   auto step = std::make_unique<StepProgram>();
   EBB_ASSIGN_OR_RETURN(step->graph, device.Lower(std::move(graph)));
   EBB_RETURN_IF_ERROR(graph::Verify(step->graph));
-  EBB_ASSIGN_OR_RETURN(step->program, device.Compile(step->graph));
   step->liveness = graph::ComputeLiveness(step->graph);
   step->live_peak = graph::LivePeak(step->liveness, static_cast<int>(step->graph.nodes.size()));
+  if (options.memory > Bytes(0) && step->live_peak > options.memory) {
+    step->plan.peak = step->live_peak;
+    return step;
+  }
+  EBB_ASSIGN_OR_RETURN(step->program, device.Compile(step->graph));
   EBB_ASSIGN_OR_RETURN(step->partition, partitioner::Split(step->graph, step->liveness,
                                                            {.quantum = options.quantum}));
   PlanMemory(device, step.get());
@@ -306,18 +265,24 @@ Bytes PreparedJob::Peak() const {
   return peak;
 }
 
+bool PreparedJob::IsPlanned() const {
+  return std::all_of(programs.begin(), programs.end(),
+                     [](const auto& step) { return !step || step->program != nullptr; });
+}
+
 absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device::Device& device,
                                                      const PrepareOptions& options) {
   EBB_RETURN_IF_ERROR(CheckSpec(spec));
   auto job = std::make_unique<PreparedJob>();
-  EBB_ASSIGN_OR_RETURN(model::ImportedModel imported, ImportModel(spec));
+  EBB_ASSIGN_OR_RETURN(model::ImportedModel imported, InitialModel(spec, options.memory));
   job->warnings = std::move(imported.warnings);
   const graph::TrainingOptions training{.loss = spec.loss,
                                         .metrics = spec.metrics,
                                         .optimizer = spec.optimizer,
                                         .groups = spec.groups};
   EBB_ASSIGN_OR_RETURN(Graph train, graph::BuildTrainingGraph(imported.graph, training));
-  EBB_RETURN_IF_ERROR(CheckWeights(train, imported.weights));
+  EBB_RETURN_IF_ERROR(CheckNodes(train));
+  EBB_RETURN_IF_ERROR(CheckInitialValues(train, imported.weights));
   for (const std::string& name : graph::ParamsWithoutGradient(train)) {
     job->warnings.push_back(absl::StrCat("parameter '", name, "' is not trained"));
   }

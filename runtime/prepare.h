@@ -77,11 +77,15 @@ struct PreparedJob {
   Bytes slot_bytes;                                // one staged batch of either kind
   std::array<std::vector<Bytes>, 2> slot_offsets;  // of each binding, then of "ebb.valid"
   StepSequence::Shape steps;
-  Bytes Peak() const;  // the larger of the two plans'
+  Bytes Peak() const;      // the larger of the two plans'
+  bool IsPlanned() const;  // else one of its steps is larger than PrepareOptions::memory
 };
 
 struct PrepareOptions {
   Bytes quantum;
+  // Of the pool; 0: no limit. A step that needs more by its live bytes alone is neither compiled
+  // nor planned (its program is null): Peak() is then those bytes, a lower bound.
+  Bytes memory;
 };
 
 absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device::Device& device,

@@ -3,7 +3,9 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <exception>
+#include <limits>
 #include <new>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
@@ -251,9 +253,33 @@ class DnnlConvolution final : public Convolution {
   dnnl::primitive reorder_;
 };
 
+// oneDNN's kernels count in 32 bits: beyond that they divide by zero or write elsewhere.
+absl::Status CheckCounts(const ConvSpec& spec) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const auto fits = [](const std::vector<int64_t>& dims) {
+    int64_t count = 1;
+    for (const int64_t dim : dims) {
+      if (dim > kMost || count > kMost / std::max<int64_t>(dim, 1)) return false;
+      count *= std::max<int64_t>(dim, 1);
+    }
+    return true;
+  };
+  const auto small = [](const std::vector<int64_t>& values) {
+    return std::all_of(values.begin(), values.end(), [](int64_t v) { return v <= kMost; });
+  };
+  if (fits(spec.x) && fits(spec.w) && fits(spec.y) && small(spec.strides) &&
+      small(spec.dilations) && small(spec.pads_begin) && small(spec.pads_end)) {
+    return absl::OkStatus();
+  }
+  return absl::UnimplementedError(absl::StrCat(
+      "convolution x [", absl::StrJoin(spec.x, ","), "] w [", absl::StrJoin(spec.w, ","),
+      "] on cpu: a tensor has more than ", kMost, " elements; use a smaller batch_size"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const Convolution>> MakeConvolution(const ConvSpec& spec) {
+  EBB_RETURN_IF_ERROR(CheckCounts(spec));
   std::shared_ptr<const Convolution> result;
   EBB_RETURN_IF_ERROR(Guarded(absl::StrCat("convolution x [", absl::StrJoin(spec.x, ","), "] w [",
                                            absl::StrJoin(spec.w, ","), "] on cpu"),

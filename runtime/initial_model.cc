@@ -1,0 +1,128 @@
+#include "runtime/initial_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "model/init.h"
+
+namespace ebb::runtime {
+namespace {
+
+using graph::DType;
+using graph::Graph;
+using graph::HostTensor;
+using graph::Role;
+
+bool HasInitialValue(const graph::Value& value) {
+  return value.role == Role::kParam || value.role == Role::kBuffer;
+}
+
+absl::StatusOr<model::ImportedModel> Forward(const JobSpec& spec) {
+  if (spec.model.onnx != nullptr) {
+    model::ImportOptions options = spec.model.import;
+    options.batch_size = spec.batch_size;
+    auto imported = model::ImportOnnx(*spec.model.onnx, options);
+    if (!imported.ok()) return Annotate(imported.status(), "model.onnx");
+    return imported;
+  }
+  if (spec.model.graph == nullptr) {
+    return absl::InvalidArgumentError("model: give onnx or graph");
+  }
+  model::ImportedModel imported;
+  imported.graph = *spec.model.graph;
+  EBB_RETURN_IF_ERROR(Annotate(graph::Verify(imported.graph), "model.graph"));
+  return imported;
+}
+
+// A file may hold some of the values only; that is a warning, since it may be a mistake.
+absl::Status Load(const graph::TensorMap& weights, model::ImportedModel* imported) {
+  const Graph& graph = imported->graph;
+  for (const auto& [name, tensor] : weights) {
+    const ValueId id = graph.Find(name);
+    if (!id.valid()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model.weights: '", name, "' is no parameter or buffer of the model"));
+    }
+    if (graph.value(id).type != tensor.type) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model.weights: '", name, "' is ", graph::ToString(tensor.type),
+                       ", the model has ", graph::ToString(graph.value(id).type)));
+    }
+    imported->weights.insert_or_assign(name, tensor);
+  }
+  int all = 0, missing = 0;
+  std::string first;
+  for (const graph::Value& value : graph.values) {
+    if (!HasInitialValue(value)) continue;
+    ++all;
+    if (weights.contains(value.name)) continue;
+    if (++missing == 1) first = value.name;
+  }
+  if (missing > 0) {
+    imported->warnings.push_back(absl::StrCat("model.weights lacks ", missing, " of the model's ",
+                                              all, " parameters and buffers, such as '", first,
+                                              "'; they begin as the model file or reinit says"));
+  }
+  return absl::OkStatus();
+}
+
+template <class T>
+int64_t FirstNotFinite(const HostTensor& tensor) {
+  const auto values = tensor.as<T>();
+  const auto it =
+      std::find_if_not(values.begin(), values.end(), [](T v) { return std::isfinite(v); });
+  return it == values.end() ? -1 : it - values.begin();
+}
+
+absl::Status CheckFinite(const std::string& name, const HostTensor& tensor) {
+  int64_t at = -1;
+  if (tensor.type.dtype == DType::kF32) at = FirstNotFinite<float>(tensor);
+  if (tensor.type.dtype == DType::kF64) at = FirstNotFinite<double>(tensor);
+  if (at < 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("model: the initial value of '", name,
+                                                 "' is not finite at element ", at,
+                                                 "; repair the weights or draw them with reinit"));
+}
+
+}  // namespace
+
+absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, Bytes memory) {
+  EBB_ASSIGN_OR_RETURN(model::ImportedModel imported, Forward(spec));
+  Bytes state;
+  for (const graph::Value& value : imported.graph.values) {
+    if (HasInitialValue(value)) state += value.type.bytes();
+  }
+  if (memory > Bytes(0) && state > memory) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the model's parameters and buffers alone need ", state.count(),
+        " bytes, but the pool has ", memory.count(), " bytes; it does not fit at any batch_size"));
+  }
+  if (spec.model.weights != nullptr) EBB_RETURN_IF_ERROR(Load(*spec.model.weights, &imported));
+  EBB_RETURN_IF_ERROR(Annotate(
+      model::Reinitialize(imported.graph, spec.model.reinit, spec.seed_init, &imported.weights),
+      "model.reinit"));
+  return imported;
+}
+
+absl::Status CheckInitialValues(const Graph& graph, const graph::TensorMap& weights) {
+  for (const graph::Value& value : graph.values) {
+    if (!HasInitialValue(value)) continue;
+    const auto it = weights.find(value.name);
+    if (it == weights.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("model: '", value.name,
+                       "' has no initial value; give model.weights or a model.reinit rule for it"));
+    }
+    if (it->second.type != value.type) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model: the value of '", value.name, "' is ", graph::ToString(it->second.type),
+          ", the graph needs ", graph::ToString(value.type)));
+    }
+    EBB_RETURN_IF_ERROR(CheckFinite(value.name, it->second));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ebb::runtime
