@@ -100,6 +100,10 @@ absl::StatusOr<std::unique_ptr<StepProgram>> BuildProgram(Graph graph, const dev
   auto step = std::make_unique<StepProgram>();
   EBB_ASSIGN_OR_RETURN(step->graph, device.Lower(std::move(graph)));
   EBB_RETURN_IF_ERROR(graph::Verify(step->graph));
+  for (const graph::Value& value : step->graph.values) {
+    if (value.role == Role::kInput && value.name == kValidInput) step->valid = value.id;
+    if (value.role == Role::kMetric) step->metrics.push_back(value.id);
+  }
   step->liveness = graph::ComputeLiveness(step->graph);
   step->live_peak = graph::LivePeak(step->liveness, static_cast<int>(step->graph.nodes.size()));
   if (options.memory > Bytes(0) && step->live_peak > options.memory) {
@@ -110,10 +114,6 @@ absl::StatusOr<std::unique_ptr<StepProgram>> BuildProgram(Graph graph, const dev
   EBB_ASSIGN_OR_RETURN(step->partition, partitioner::Split(step->graph, step->liveness,
                                                            {.quantum = options.quantum}));
   PlanMemory(device, step.get());
-  for (const graph::Value& value : step->graph.values) {
-    if (value.role == Role::kInput && value.name == kValidInput) step->valid = value.id;
-    if (value.role == Role::kMetric) step->metrics.push_back(value.id);
-  }
   return step;
 }
 
