@@ -34,6 +34,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Service* service,
                      addresses.socket.empty() || addresses.listen.empty() ? "" : " and ",
                      addresses.listen, ": is the address in use?"));
   }
+  server->server_->GetHealthCheckService()->SetServingStatus(v1::Ebb::service_full_name(), true);
   return server;
 }
 

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -208,9 +209,12 @@ class Search {
 };
 
 void PrintTable(std::vector<Trial> trials) {
-  std::stable_sort(trials.begin(), trials.end(), [](const Trial& a, const Trial& b) {
-    return (a.best.empty() ? -1 : a.best.back()) > (b.best.empty() ? -1 : b.best.back());
-  });
+  // The best first; trials that failed prove nothing and come last.
+  const auto rank = [](const Trial& trial) {
+    return trial.best.empty() || absl::StartsWith(trial.outcome, "failed") ? -1 : trial.best.back();
+  };
+  std::stable_sort(trials.begin(), trials.end(),
+                   [&](const Trial& a, const Trial& b) { return rank(a) > rank(b); });
   std::vector<std::vector<std::string>> rows = {{"BEST VAL/ACCURACY", "TRIAL", "JOB", "MODEL",
                                                  "OPTIMIZER", "LR", "SEED", "EVALS", "OUTCOME"}};
   for (const Trial& trial : trials) {

@@ -85,7 +85,8 @@ absl::StatusOr<Kernel> MakeTopK(const Graph& graph, const Node& node) {
         const float other = x[c * form.inner];
         ahead += other > score || (other == score && c < label) ? 1 : 0;
       }
-      correct += ahead < k ? 1 : 0;
+      // No comparison puts another ahead of a score that is not a number.
+      correct += ahead < k && !std::isnan(score) ? 1 : 0;
     }
     Store(args, static_cast<double>(correct), static_cast<double>(count));
     return absl::OkStatus();
@@ -101,7 +102,9 @@ struct BinaryCrossEntropy {
   }
 };
 struct SameSide {
-  static float Of(float x, float t) { return (x >= 0.0f) == (t >= 0.5f) ? 1.0f : 0.0f; }
+  static float Of(float x, float t) {
+    return (x >= 0.0f) == (t >= 0.5f) && !std::isnan(x) ? 1.0f : 0.0f;
+  }
 };
 
 template <class M>

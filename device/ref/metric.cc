@@ -55,6 +55,7 @@ absl::StatusOr<Kernel> TopKCorrect(const Graph& graph, const Node& node) {
   return OverLabels(graph, node,
                     [=](const Scores& scores, auto* logits, int64_t item, int64_t label) {
                       const auto own = logits[scores.at(item, label)];
+                      if (std::isnan(own)) return 0.0;  // no comparison would put another ahead
                       int64_t ahead = 0;
                       for (int64_t c = 0; c < scores.classes(); ++c) {
                         const auto other = logits[scores.at(item, c)];
@@ -85,7 +86,7 @@ absl::StatusOr<Kernel> BceSum(const Graph& g, const Node& n) {
 }
 absl::StatusOr<Kernel> BinaryCorrect(const Graph& g, const Node& n) {
   return OverElements(g, n, [](double logit, double target) {
-    return (logit >= 0) == (target >= 0.5) ? 1.0 : 0.0;
+    return (logit >= 0) == (target >= 0.5) && !std::isnan(logit) ? 1.0 : 0.0;
   });
 }
 

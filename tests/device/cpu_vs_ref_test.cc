@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 #include "graph/op.h"
+#include "graph/text.h"
 #include "gtest/gtest.h"
 #include "tests/device/case_graph.h"
 #include "tests/device/cpu_cases.h"
@@ -83,6 +84,19 @@ TEST_F(CpuVsRef, PlainValuesAgree) {
 TEST_F(CpuVsRef, ChannelsLastValuesAgree) {
   for (const OpCase& c : CpuCases()) {
     if (HasOrder(c, Order::kChannelsLast)) Compare(c, Order::kChannelsLast);
+  }
+}
+
+TEST_F(CpuVsRef, ScoresThatAreNoNumbersAreNeverCorrect) {
+  const auto graph = graph::ParseGraph(
+      "r = constant f32[2,2] -1 4 4 -1; n = Sqrt(r); l = constant i64[2] 0 0; "
+      "t = constant f32[2,2] 0 0 0 0; a, b = TopKCorrect(n, l) {k=1}; c, d = BinaryCorrect(n, t)");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  for (device::Device* device : {cpu_.get(), ref_.get()}) {
+    const auto got = RunGraph(*device, *graph, {});
+    ASSERT_TRUE(got.ok()) << got.status();
+    EXPECT_EQ(ToDoubles(got->at("a"))[0], 1) << device->spec().kind;
+    EXPECT_EQ(ToDoubles(got->at("c"))[0], 0) << device->spec().kind;
   }
 }
 

@@ -252,6 +252,13 @@ std::vector<Known> MetricValues() {
       {x + two + "y, c = TopKCorrect(x, l, v) {k=2}", {2}},
       {x + two + "z, y = TopKCorrect(x, l, v) {k=2}", {2}},
       {x + "z, y = TopKCorrect(x, l) {k=1, ignore_index=2}", {1}},
+      // The root of -1 is not a number.
+      {"r = constant f64[1,2] -1 4; n = Sqrt(r); l = constant i64[1] 0; "
+       "y, c = TopKCorrect(n, l) {k=1}",
+       {0}},
+      {"r = constant f64[2] -1 -1; n = Sqrt(r); t = constant f64[2] 0 1; y, c = BinaryCorrect(n, "
+       "t)",
+       {0}},
       {"x = constant f64[2,2] 0 0 0 0; l = constant i64[2] 0 1; z, y = CrossEntropySum(x, l)", {2}},
       {pt + "y, c = MseSum(p, t)", {4 + 9 + 1}},
       {pt + "v = constant i64[1] 1; y, c = MseSum(p, t, v)", {4}},
