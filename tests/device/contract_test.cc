@@ -5,6 +5,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/strip.h"
+#include "device/check/race_check.h"
 #include "device/device.h"
 #include "gmock/gmock.h"
 #include "graph/op.h"
@@ -19,9 +21,15 @@ using ::testing::HasSubstr;
 class DeviceContract : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    auto device = OpenDevice(GetParam(), {});
+    absl::string_view name = GetParam();
+    const bool checked = absl::ConsumePrefix(&name, "checked_");
+    name_ = std::string(name);
+    auto device = OpenDevice(name_, {});
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
+    if (!checked) return;
+    device_ = CheckRaces(std::move(device_),
+                         {.on_fault = [](const std::string& fault) { ADD_FAILURE() << fault; }});
   }
 
   // y1 = Neg(x), y2 = Neg(y1), ... of `elements` floats.
@@ -44,12 +52,13 @@ class DeviceContract : public ::testing::TestWithParam<std::string> {
     return graph;
   }
 
+  std::string name_;  // of the device, without "checked_" for one under CheckRaces()
   std::unique_ptr<Device> device_;
   const graph::OpDef neg_{.name = "Neg"};
 };
 
 TEST_P(DeviceContract, SpecNamesItsKindAndMemory) {
-  EXPECT_EQ(device_->spec().kind, GetParam());
+  EXPECT_EQ(device_->spec().kind, name_);
   EXPECT_GT(device_->spec().memory, Bytes(0));
   EXPECT_EQ(device_->spec().granule, device_->granules().granule());
   EXPECT_GE(device_->spec().alignment, Bytes(64));
@@ -100,7 +109,7 @@ TEST_P(DeviceContract, CompileNamesTheNodeAndOpWithoutAKernel) {
   auto program = device_->Compile(graph);
   EXPECT_EQ(program.status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(program.status().message(),
-            "node 'neg0': op Frobnicate has no kernel on device " + GetParam());
+            "node 'neg0': op Frobnicate has no kernel on device " + name_);
 }
 
 TEST_P(DeviceContract, EventCompletesAfterTheWorkBeforeIt) {
@@ -243,11 +252,11 @@ TEST_P(DeviceContract, TooMuchOrOddMemoryIsRefusedWithAReason) {
 }
 
 TEST_P(DeviceContract, OptionsOutOfRangeAreRefused) {
-  EXPECT_EQ(OpenDevice(GetParam(), {.threads_per_stream = -1}).status().code(),
+  EXPECT_EQ(OpenDevice(name_, {.threads_per_stream = -1}).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, DeviceContract, ::testing::Values("ref", "cpu"),
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceContract, ::testing::Values("ref", "cpu", "checked_ref"),
                          [](const auto& info) { return info.param; });
 
 TEST(OpenDevice, UnknownNamesListWhatThereIs) {

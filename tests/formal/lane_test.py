@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Proves the lane model (formal/lane.pml) with Spin, and that the proof can fail.
 
-  lane_test.py --cc COMPILER safety|progress|broken-rules
+  lane_test.py --cc COMPILER safety|progress|broken_rules
 
 safety: every state that can be reached, no assertion fails and none is a dead-lock.
 progress: in every infinite execution, under weak fairness, every job makes steps for ever.
-broken-rules: with one rule broken at a time, Spin finds the failure that is to be expected.
+broken_rules: with one rule broken at a time, Spin finds the failure that is to be expected.
 Exits with 77, which ctest shows as "Skipped", when spin is not installed.
 """
 import argparse
@@ -109,12 +109,12 @@ def finds(compiler, defines, expected):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cc", default="gcc")
-    parser.add_argument("part", choices=["safety", "progress", "broken-rules"])
+    parser.add_argument("part", choices=["safety", "progress", "broken_rules"])
     arguments = parser.parse_args()
     if shutil.which("spin") is None:
         print("SKIPPED: spin is not installed (scripts/setup installs it)")
         return 77
-    if arguments.part == "broken-rules":
+    if arguments.part == "broken_rules":
         runs = {name: lambda d=defines, e=expected: finds(arguments.cc, d, e)
                 for name, (defines, expected) in BROKEN.items()}
     else:

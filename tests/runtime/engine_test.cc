@@ -35,7 +35,7 @@ void ExpectIdle(const Engine& engine) {
 }
 
 TEST(Engine, TrainsAnMlpAndACnnWithBothOptimizers) {
-  const auto engine = MakeEngine({.memory = MiB(64)});
+  const auto engine = MakeCheckedEngine({.memory = MiB(64)});
   for (const Net net : {Net::kMlp, Net::kCnn}) {
     for (const Optim optim : {Optim::kSgd, Optim::kAdam}) {
       const auto job = engine->Submit(MakeJob({.net = net,
@@ -56,7 +56,7 @@ TEST(Engine, TrainsAnMlpAndACnnWithBothOptimizers) {
 }
 
 TEST(Engine, ReportsAMetricPointForEveryStepAndEpoch) {
-  const auto engine = MakeEngine({.memory = MiB(64)});
+  const auto engine = MakeCheckedEngine({.memory = MiB(64)});
   const auto job = engine->Submit(MakeJob({.batch = 50, .steps = 25, .validate = true}));
   ASSERT_TRUE(job.ok()) << job.status();
   WaitUntilFinal(*engine, *job);
@@ -70,7 +70,7 @@ TEST(Engine, ReportsAMetricPointForEveryStepAndEpoch) {
 }
 
 TEST(Engine, AJobThatCanNeverFitIsRefusedWithItsBytes) {
-  const auto engine = MakeEngine({.memory = MiB(1)});
+  const auto engine = MakeCheckedEngine({.memory = MiB(1)});
   const auto job = engine->Submit(MakeJob({.batch = 256, .width = 4096}));
   ASSERT_EQ(job.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(job.status().message(), HasSubstr("the pool has 1048576 bytes"));
@@ -78,14 +78,14 @@ TEST(Engine, AJobThatCanNeverFitIsRefusedWithItsBytes) {
 }
 
 TEST(Engine, MemoryMaxOfAJobIsKept) {
-  const auto engine = MakeEngine({.memory = MiB(64)});
+  const auto engine = MakeCheckedEngine({.memory = MiB(64)});
   runtime::JobSpec spec = MakeJob({.batch = 256, .width = 512});
   spec.memory_max = KiB(512);
   EXPECT_THAT(engine->Submit(spec).status().message(), HasSubstr("memory_max"));
 }
 
 TEST(Engine, LabelsOutOfRangeAreRefusedAtSubmit) {
-  const auto engine = MakeEngine({.memory = MiB(64)});
+  const auto engine = MakeCheckedEngine({.memory = MiB(64)});
   runtime::JobSpec spec = MakeJob({});
   std::map<std::string, graph::HostTensor> fields = spec.train.data->fields();
   fields["label"].as<int64_t>()[123] = 10;
@@ -97,7 +97,7 @@ TEST(Engine, LabelsOutOfRangeAreRefusedAtSubmit) {
 }
 
 TEST(Engine, ANanEndsItsJobAndNoOther) {
-  const auto engine = MakeEngine({.memory = MiB(64)});
+  const auto engine = MakeCheckedEngine({.memory = MiB(64)});
   const auto good = engine->Submit(MakeJob({.steps = 200}));
   const auto bad = engine->Submit(MakeJob({.steps = 2000, .lr = 1e30}));
   ASSERT_TRUE(good.ok() && bad.ok());
@@ -110,7 +110,7 @@ TEST(Engine, ANanEndsItsJobAndNoOther) {
 }
 
 TEST(Engine, PauseHoldsAJobAtAStepUntilItIsResumed) {
-  const auto engine = MakeEngine({.memory = MiB(64)});
+  const auto engine = MakeCheckedEngine({.memory = MiB(64)});
   const auto job = engine->Submit(MakeJob({.steps = 3000}));
   ASSERT_TRUE(job.ok());
   WaitForStep(*engine, *job, 5);
@@ -129,7 +129,7 @@ TEST(Engine, PauseHoldsAJobAtAStepUntilItIsResumed) {
 }
 
 TEST(Engine, UpdateMovesTheEndAndTheLearningRate) {
-  const auto engine = MakeEngine({.memory = MiB(64)});
+  const auto engine = MakeCheckedEngine({.memory = MiB(64)});
   const auto job = engine->Submit(MakeJob({.steps = 1000000}));
   ASSERT_TRUE(job.ok());
   WaitForStep(*engine, *job, 5);
@@ -144,7 +144,7 @@ TEST(Engine, UpdateMovesTheEndAndTheLearningRate) {
 }
 
 TEST(Engine, TheLedgerSumsToThePoolWhileJobsShareALane) {
-  const auto engine = MakeEngine({.memory = MiB(4)});
+  const auto engine = MakeCheckedEngine({.memory = MiB(4)});
   std::vector<JobId> jobs;
   for (int j = 0; j < 4; ++j) {
     const auto job = engine->Submit(MakeJob({.net = Net::kCnn,
@@ -177,7 +177,7 @@ TEST(Engine, TheLedgerSumsToThePoolWhileJobsShareALane) {
 }
 
 TEST(Engine, ManyJobsQueueWhenTheirResidentStateDoesNotFitAtOnce) {
-  const auto engine = MakeEngine({.memory = MiB(2)});
+  const auto engine = MakeCheckedEngine({.memory = MiB(2)});
   std::vector<JobId> jobs;
   for (int j = 0; j < 12; ++j) {
     const auto job = engine->Submit(MakeJob({.width = 128, .steps = 30}));
@@ -198,7 +198,7 @@ int64_t ResidentKib() {
 }
 
 TEST(Engine, AHundredSubmitsAndCancelsLeaveNothingBehind) {
-  const auto engine = MakeEngine({.memory = MiB(16)});
+  const auto engine = MakeCheckedEngine({.memory = MiB(16)});
   std::mt19937 random(3);
   std::vector<double> kib;
   for (int cycle = 0; cycle < 100; ++cycle) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/sha256.h"
+#include "device/check/race_check.h"
 #include "device/device.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
@@ -121,6 +122,17 @@ std::unique_ptr<runtime::Engine> MakeEngine(runtime::EngineOptions options) {
   auto device = device::OpenDevice("cpu", {});
   EXPECT_TRUE(device.ok()) << device.status();
   auto engine = runtime::Engine::Create(*std::move(device), options);
+  EXPECT_TRUE(engine.ok()) << engine.status();
+  return *std::move(engine);
+}
+
+std::unique_ptr<runtime::Engine> MakeCheckedEngine(runtime::EngineOptions options) {
+  auto device = device::OpenDevice("cpu", {});
+  EXPECT_TRUE(device.ok()) << device.status();
+  auto checked = device::CheckRaces(
+      *std::move(device), {.on_fault = [](const std::string& fault) { ADD_FAILURE() << fault; },
+                           .released = device::RaceCheckOptions::Released::kPoison});
+  auto engine = runtime::Engine::Create(std::move(checked), options);
   EXPECT_TRUE(engine.ok()) << engine.status();
   return *std::move(engine);
 }

@@ -33,6 +33,9 @@ runtime::JobSpec MakeJob(const JobOptions& options);
 
 // An engine on the cpu device.
 std::unique_ptr<runtime::Engine> MakeEngine(runtime::EngineOptions options);
+// The same, held against races (device/check/race_check.h) and with poison in bytes that nobody
+// needs any more: a race fails the test, and so do results that depend on such bytes.
+std::unique_ptr<runtime::Engine> MakeCheckedEngine(runtime::EngineOptions options);
 
 // Waits until the job is final (at most two minutes); the test fails otherwise.
 runtime::JobInfo WaitUntilFinal(const runtime::Engine& engine, JobId job);
