@@ -29,12 +29,17 @@ class CheckedProgram final : public Program {
   const std::shared_ptr<const ProgramAccesses> accesses_;
 };
 
+// What poison is copied from. Never freed: the inner device may copy to its own end.
+const std::vector<char>& Pattern() {
+  static const auto& pattern = *new std::vector<char>(1 << 20, '\xff');
+  return pattern;
+}
+
 class RaceCheckDevice final : public ForwardingDevice, private memory::GranuleSource {
  public:
   RaceCheckDevice(std::unique_ptr<Device> device, RaceCheckOptions options)
       : ForwardingDevice(std::move(device)), options_(std::move(options)) {
     EBB_CHECK(options_.on_fault != nullptr);
-    if (options_.released == RaceCheckOptions::Released::kPoison) poison_.assign(1 << 20, '\xff');
   }
 
   memory::GranuleSource& granules() override { return *this; }
@@ -53,7 +58,7 @@ class RaceCheckDevice final : public ForwardingDevice, private memory::GranuleSo
     MutexLock lock(&mu_);
     Touch(stream, accesses, args);
     inner().Launch(stream, inner_args);
-    if (poison_.empty()) return;
+    if (options_.released == RaceCheckOptions::Released::kKeep) return;
     for (const AddressRange& dead : accesses.Dead(*args.bindings, args.first, args.last)) {
       Poison(stream, dead);
     }
@@ -175,9 +180,10 @@ class RaceCheckDevice final : public ForwardingDevice, private memory::GranuleSo
   }
   void Poison(StreamId stream, const AddressRange& range) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     detector_.Touch(range, {detector_.clocks().Enqueue(stream), true, poisons_});
-    for (uintptr_t at = range.begin; at < range.end; at += poison_.size()) {
-      const auto bytes = static_cast<int64_t>(std::min<uintptr_t>(range.end - at, poison_.size()));
-      inner().Copy(stream, reinterpret_cast<void*>(at), poison_.data(), Bytes(bytes));
+    const std::vector<char>& pattern = Pattern();
+    for (uintptr_t at = range.begin; at < range.end; at += pattern.size()) {
+      const auto bytes = static_cast<int64_t>(std::min<uintptr_t>(range.end - at, pattern.size()));
+      inner().Copy(stream, reinterpret_cast<void*>(at), pattern.data(), Bytes(bytes));
     }
   }
   Clocks::Time Now(StreamId stream) {
@@ -194,7 +200,6 @@ class RaceCheckDevice final : public ForwardingDevice, private memory::GranuleSo
   const Words copy_writes_ = std::make_shared<std::string>("a copy writes");
   const Words write_ = std::make_shared<std::string>("the host's bytes are written");
   const Words poisons_ = std::make_shared<std::string>("released bytes are poisoned");
-  std::vector<char> poison_;
 
   mutable Mutex mu_;
   mutable RaceDetector detector_ ABSL_GUARDED_BY(mu_);  // Query() is an observation
