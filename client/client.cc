@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -27,6 +28,9 @@ absl::Status FileError(absl::string_view what, const std::string& path) {
   const std::string message = absl::StrCat(what, " ", path, ": ", std::strerror(errno));
   return errno == ENOENT ? absl::NotFoundError(message) : absl::FailedPreconditionError(message);
 }
+
+constexpr int kRetryMs = 100;
+constexpr std::chrono::seconds kPatience(2);
 
 // Reads the whole file in chunks.
 absl::Status ReadChunks(int fd, const std::string& path,
@@ -72,8 +76,14 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(absl::string_view addres
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(proto::kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return std::make_unique<Client>(
-      grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments), target);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kRetryMs);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kRetryMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kRetryMs);
+  auto channel = grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+  // A daemon started a moment ago may not listen yet; the first call says what is wrong if it never
+  // does.
+  (void)channel->WaitForConnected(std::chrono::system_clock::now() + kPatience);
+  return std::make_unique<Client>(std::move(channel), target);
 }
 
 Client::Client(std::shared_ptr<grpc::Channel> channel, std::string address)

@@ -20,7 +20,8 @@ namespace ebb::client {
 class Client {
  public:
   // "unix:/path", "/path", "host:port" (with or without http://), or "" = $EBB_SERVER or else the
-  // default socket. Connects with the first call.
+  // default socket. Waits up to two seconds for a daemon that has just been started; that there is
+  // none is the first call's error.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(absl::string_view address);
   // On a channel of the caller's, such as an in-process one. `address` is for messages.
   Client(std::shared_ptr<grpc::Channel> channel, std::string address);

@@ -12,6 +12,11 @@ namespace ebb::runtime {
 using memory::End;
 
 std::string EngineLoop::AdmissionText(const ActiveJob& job) const {
+  // First come, first admitted: only the head's own needs say anything.
+  if (!waiting_.empty() && waiting_.front() != job.id) {
+    return absl::StrCat("waits behind j-", waiting_.front().value(), ", which ",
+                        AdmissionText(*jobs_.at(waiting_.front())));
+  }
   Bytes regions;
   Bytes peak;
   for (const auto& [id, other] : jobs_) {

@@ -188,6 +188,18 @@ TEST(Engine, ManyJobsQueueWhenTheirResidentStateDoesNotFitAtOnce) {
   ExpectIdle(*engine);
 }
 
+TEST(Engine, AJobBehindTheHeadOfTheQueueSaysWhomItWaitsFor) {
+  const auto engine = MakeCheckedEngine({.memory = KiB(1280)});
+  const auto running = engine->Submit(MakeJob({.width = 256, .steps = 1000000}));
+  const auto head = engine->Submit(MakeJob({.width = 256, .steps = 1}));
+  const auto behind = engine->Submit(MakeJob({.width = 16, .steps = 1}));
+  ASSERT_TRUE(running.ok() && head.ok() && behind.ok()) << head.status() << behind.status();
+  EXPECT_THAT(engine->Explain(*head)->admission, HasSubstr("starts when one of them ends"));
+  EXPECT_THAT(engine->Explain(*behind)->admission, HasSubstr("waits behind j-2, which needs "));
+  ASSERT_TRUE(engine->Cancel(*running).ok());
+  EXPECT_EQ(WaitUntilFinal(*engine, *behind).state, JobState::kSucceeded);
+}
+
 int64_t ResidentKib() {
   std::ifstream status("/proc/self/status");
   std::string line;
