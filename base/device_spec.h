@@ -17,6 +17,13 @@ struct DeviceSpec {
   int threads_per_stream = 1;
   double peak_flops = 0;      // fp32 floating-point operations per second; 0 if unknown
   double peak_bandwidth = 0;  // bytes per second; 0 if unknown
+  bool computes = true;       // false: values do not exist, only sizes and times (sim)
+  bool host_memory = true;    // the pool is host memory; else what is staged crosses a bus
+
+  // Of a simulated device; empty elsewhere. Every figure it gives is meant together with these.
+  std::string profile;           // "v100-16gb"
+  std::string overlap_model;     // "slots" or "vector"
+  std::string constants_sha256;  // of the text that its constants come from
 };
 
 }  // namespace ebb

@@ -49,7 +49,7 @@ struct EventState {
   bool complete = false;
   // First failure of the work before the event on its stream since the event before it.
   absl::Status status;
-  // When the work between the previous event and this one began and ended (Clock's microseconds);
+  // When the work between the previous event and this one began and ended, on the device's clock;
   // meaningful when complete.
   Micros start;
   Micros end;
@@ -88,14 +88,16 @@ class Device {
   virtual void Wake() = 0;
   // Blocks until the stream has no work left.
   virtual void Synchronize(StreamId stream) = 0;
+  // The device's own clock, in which events are stamped: steady on real devices, virtual on sim.
+  virtual Micros Now() const = 0;
 };
 
 struct DeviceOptions {
   int threads_per_stream = 0;  // 0: the device's default
 };
 
-// "cpu", "ref", "cuda", "cuda:1", "sim:PROFILE". NotFound lists what there is; Unavailable says why
-// a known one cannot be had here.
+// "cpu", "ref", "cuda", "cuda:1", "sim:PROFILE" (device/sim/sim_device.h). NotFound lists what
+// there is; Unavailable says why a known one cannot be had here.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name,
                                                    const DeviceOptions& options);
 

@@ -37,6 +37,7 @@ class ForwardingDevice : public Device {
   void AwaitProgress(absl::Duration timeout) override { inner_->AwaitProgress(timeout); }
   void Wake() override { inner_->Wake(); }
   void Synchronize(StreamId stream) override { inner_->Synchronize(stream); }
+  Micros Now() const override { return inner_->Now(); }
 
  protected:
   Device& inner() const { return *inner_; }

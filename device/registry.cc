@@ -4,11 +4,13 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "device/cpu/cpu_device.h"
 #include "device/cuda/cuda_device.h"
 #include "device/device.h"
 #include "device/ref/ref_device.h"
+#include "device/sim/sim_device.h"
 
 namespace ebb::device {
 
@@ -21,6 +23,9 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name,
   }
   if (name == "cpu") return OpenCpu(options);
   if (name == "ref") return OpenRef(options);
+  if (absl::string_view profile = name; absl::ConsumePrefix(&profile, "sim:")) {
+    return OpenSim(std::string(profile), options);
+  }
   absl::string_view ordinal_text = name;
   if (name == "cuda") return OpenCuda(0, options);
   if (int ordinal = 0; absl::ConsumePrefix(&ordinal_text, "cuda:") &&
@@ -28,8 +33,9 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name,
     return OpenCuda(ordinal, options);
   }
   return absl::NotFoundError(absl::StrCat(
-      "there is no device \"", name,
-      "\"; there are \"cpu\", \"ref\" and, in builds with CUDA, \"cuda\" and \"cuda:N\""));
+      "there is no device \"", name, "\"; there are \"cpu\", \"ref\", \"sim:PROFILE\" (",
+      absl::StrJoin(BuiltinSimProfiles(), ", "),
+      ", or a YAML file) and, in builds with CUDA, \"cuda\" and \"cuda:N\""));
 }
 
 }  // namespace ebb::device

@@ -105,12 +105,12 @@ class RaceCheckDevice final : public ForwardingDevice, private memory::GranuleSo
     inner().Release(event);
   }
   void Synchronize(StreamId stream) override {
-    const Clocks::Time time = Now(stream);
+    const Clocks::Time time = EnqueuedOn(stream);
     inner().Synchronize(stream);
     SeenComplete(time);
   }
   void DestroyStream(StreamId stream) override {
-    const Clocks::Time time = Now(stream);
+    const Clocks::Time time = EnqueuedOn(stream);
     inner().DestroyStream(stream);
     SeenComplete(time);
   }
@@ -186,7 +186,7 @@ class RaceCheckDevice final : public ForwardingDevice, private memory::GranuleSo
       inner().Copy(stream, reinterpret_cast<void*>(at), pattern.data(), Bytes(bytes));
     }
   }
-  Clocks::Time Now(StreamId stream) {
+  Clocks::Time EnqueuedOn(StreamId stream) {
     MutexLock lock(&mu_);
     return detector_.clocks().Now(stream);
   }

@@ -51,6 +51,7 @@ class HostDevice : public Device {
   void AwaitProgress(absl::Duration timeout) override;
   void Wake() override;
   void Synchronize(StreamId stream) override;
+  Micros Now() const override { return clock_.Now(); }
 
  private:
   struct Task;

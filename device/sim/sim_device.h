@@ -1,0 +1,73 @@
+// A GPU that does not exist: memory, streams and events in virtual time, no arithmetic. The engine
+// above it is the one that trains; here it shows what sharing costs and brings
+// (docs/device_sim.md). Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "device/device.h"
+#include "device/sim/profile.h"
+#include "device/sim/sim_granules.h"
+#include "device/sim/timeline.h"
+
+namespace ebb::device {
+
+// Copies move no bytes and launches compute nothing; both take virtual time. Copies between two
+// host addresses take none. Virtual time goes on in AwaitProgress, to the next event that
+// completes, and in Synchronize and DestroyStream; it stands still otherwise.
+class SimDevice final : public Device {
+ public:
+  SimDevice(SimProfile profile, OverlapModel overlap);
+
+  const SimProfile& profile() const { return profile_; }
+  // While held, AwaitProgress lets no time pass: whatever is submitted meanwhile starts at one
+  // instant. Synchronize and DestroyStream go on, they would never return.
+  void HoldClock();
+  void ReleaseClock();
+
+  const DeviceSpec& spec() const override { return spec_; }
+  memory::GranuleSource& granules() override { return granules_; }
+  absl::StatusOr<std::unique_ptr<Program>> Compile(const graph::Graph& graph) const override;
+  StreamId CreateStream() override;
+  void DestroyStream(StreamId stream) override;
+  void Launch(StreamId stream, const LaunchArgs& args) override;
+  void Copy(StreamId stream, void* to, const void* from, Bytes bytes) override;
+  void Write(StreamId stream, void* to, absl::Span<const char> bytes) override;
+  EventId Record(StreamId stream) override;
+  void Wait(StreamId stream, EventId event) override;
+  EventState Query(EventId event) const override;
+  void Release(EventId event) override;
+  void AwaitProgress(absl::Duration timeout) override;
+  void Wake() override;
+  void Synchronize(StreamId stream) override;
+  Micros Now() const override;
+
+ private:
+  void Finish(StreamId stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const SimProfile profile_;
+  const DeviceSpec spec_;
+  SimGranules granules_;
+
+  mutable Mutex mu_;
+  CondVar changed_;
+  bool held_ ABSL_GUARDED_BY(mu_) = false;
+  int64_t progress_ ABSL_GUARDED_BY(mu_) = 0;  // events completed and calls of Wake()
+  int64_t progress_seen_ ABSL_GUARDED_BY(mu_) = 0;
+  int32_t next_stream_ ABSL_GUARDED_BY(mu_) = 0;
+  int64_t next_event_ ABSL_GUARDED_BY(mu_) = 0;
+  Timeline timeline_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<EventId, Timeline::Event> events_ ABSL_GUARDED_BY(mu_);
+};
+
+// "PROFILE", "PROFILE+slots" or "PROFILE+vector", where PROFILE is a built-in name or a YAML file;
+// slots without a suffix. NotFound lists the profiles, InvalidArgument says what is wrong.
+absl::StatusOr<std::unique_ptr<SimDevice>> OpenSim(const std::string& name,
+                                                   const DeviceOptions& options);
+
+}  // namespace ebb::device
