@@ -107,8 +107,9 @@ const std::vector<Option>& Options() {
        SetString(&Config::listen)},
       {"insecure_any_address", "", "let --listen be any address: whoever reaches it can run jobs",
        SetAnyAddress},
-      {"memory", "SIZE", "device memory to take (default 4GiB)", SetBytes(&Config::memory, MiB(1))},
-      {"device", "NAME", "cpu, ref, cuda, cuda:1, sim:PROFILE (default cpu)",
+      {"memory", "SIZE", "device memory to take (default 4GiB; on sim all of it)",
+       SetBytes(&Config::memory, MiB(1))},
+      {"device", "NAME", "cpu, ref, cuda, cuda:1, sim:PROFILE, sim:PROFILE+vector (default cpu)",
        SetString(&Config::device)},
       {"data_root", "DIR", "jobs may read files under DIR; repeatable (default: none)",
        AddDataRoot},
@@ -262,6 +263,11 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
         Annotate(CheckListenAddress(config.listen, config.insecure_any_address), "--listen"));
   }
   return result;
+}
+
+Bytes PoolSize(const Config& config, const DeviceSpec& device) {
+  if (config.memory > Bytes(0)) return config.memory;
+  return device.host_memory ? GiB(4) : device.memory;
 }
 
 absl::Status CheckListenAddress(const std::string& address, bool any_address) {

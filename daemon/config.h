@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/device_spec.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "scheduler/scheduler.h"
@@ -17,7 +18,7 @@ struct Config {
   std::string socket;  // path; "" = none
   std::string listen;  // host:port; "" = none
   bool insecure_any_address = false;
-  Bytes memory = GiB(4);
+  Bytes memory;  // 0: not given, see PoolSize()
   std::string device = "cpu";
   std::vector<std::string> data_roots;
   std::string state_dir;
@@ -38,6 +39,10 @@ struct CommandLine {
 
 // `args` without the program's name. InvalidArgument names the flag, or the line of the file.
 absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& args);
+
+// What to take of the device: what was asked for, else 4 GiB of the host's memory, or all of a
+// device's own.
+Bytes PoolSize(const Config& config, const DeviceSpec& device);
 
 // The address may be listened on: a loopback address, or any if the config says so.
 absl::Status CheckListenAddress(const std::string& address, bool any_address);

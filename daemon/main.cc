@@ -55,11 +55,15 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
   device_options.threads_per_stream = config.threads_per_stream;
   EBB_ASSIGN_OR_RETURN(auto device, device::OpenDevice(config.device, device_options));
   runtime::EngineOptions options;
-  options.memory = config.memory;
+  options.memory = PoolSize(config, device->spec());
   options.quantum = config.quantum;
   options.max_lanes = config.max_lanes;
   options.policy = config.policy;
   options.max_in_flight = config.max_in_flight;
+  if (const DeviceSpec& spec = device->spec(); !spec.profile.empty()) {
+    Log(LogLevel::kInfo, "ebbd: simulated %s, overlap model %s, constants sha256:%s", spec.name,
+        spec.overlap_model, spec.constants_sha256);
+  }
   EBB_ASSIGN_OR_RETURN(auto engine, runtime::Engine::Create(std::move(device), options));
 
   Service service(engine.get(), store.get(), &resolver);

@@ -197,7 +197,10 @@ absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolv
   job.seed_data = spec.seed().data();
   job.seed_dropout = spec.seed().dropout();
   EBB_RETURN_IF_ERROR(ModelFromWire(spec, *resolver, &job.model));
-  EBB_ASSIGN_OR_RETURN(job.train, DataFromWire("data.train", spec.data().train(), resolver));
+  // A device that computes needs data: the engine says so.
+  if (spec.data().has_train()) {
+    EBB_ASSIGN_OR_RETURN(job.train, DataFromWire("data.train", spec.data().train(), resolver));
+  }
   if (spec.data().has_val()) {
     EBB_ASSIGN_OR_RETURN(job.val, DataFromWire("data.val", spec.data().val(), resolver));
     job.val->tail = data::BatchSource::Tail::kPad;

@@ -89,6 +89,12 @@ v1::Job::Reason ReasonToWire(runtime::EndReason reason) {
   return v1::Job::REASON_INTERNAL;
 }
 
+void SetDuration(absl::Duration duration, google::protobuf::Duration* wire) {
+  const int64_t nanos = absl::ToInt64Nanoseconds(duration);
+  wire->set_seconds(nanos / 1000000000);
+  wire->set_nanos(static_cast<int32_t>(nanos % 1000000000));
+}
+
 void StackToWire(const runtime::StackReport& stack, v1::MemoryReport::Stack* wire) {
   if (stack.job.valid()) wire->set_job(JobLabel(stack.job));
   wire->set_held_bytes(stack.held.count());
@@ -124,9 +130,7 @@ v1::Job ToWire(const runtime::JobInfo& info) {
   wire.set_steps_per_second(info.steps_per_second);
   wire.set_share(info.share);
   if (info.eta && *info.eta >= absl::ZeroDuration() && *info.eta < absl::Hours(24 * 365 * 100)) {
-    const int64_t nanos = absl::ToInt64Nanoseconds(*info.eta);
-    wire.mutable_eta()->set_seconds(nanos / 1000000000);
-    wire.mutable_eta()->set_nanos(static_cast<int32_t>(nanos % 1000000000));
+    SetDuration(*info.eta, wire.mutable_eta());
   }
   wire.set_why(Utf8(info.why));
   wire.set_resident_bytes(info.resident.count());
@@ -140,6 +144,9 @@ v1::Job ToWire(const runtime::JobInfo& info) {
   if (IsSet(info.submitted)) SetTime(info.submitted, wire.mutable_submitted());
   if (IsSet(info.started)) SetTime(info.started, wire.mutable_started());
   if (IsSet(info.finished)) SetTime(info.finished, wire.mutable_finished());
+  if (info.elapsed > Micros(0)) {
+    SetDuration(absl::Microseconds(info.elapsed.count()), wire.mutable_elapsed());
+  }
   return wire;
 }
 
@@ -202,6 +209,10 @@ v1::DeviceReport ToWire(const runtime::DeviceReport& report) {
   wire.set_peak_flops(report.spec.peak_flops);
   wire.set_peak_bandwidth(report.spec.peak_bandwidth);
   wire.set_version(EBB_VERSION);
+  wire.set_simulated(!report.spec.profile.empty());
+  wire.set_profile(Utf8(report.spec.profile));
+  wire.set_overlap_model(report.spec.overlap_model);
+  wire.set_constants_sha256(report.spec.constants_sha256);
   return wire;
 }
 

@@ -229,13 +229,12 @@ void Apply(const Fill& fill, Draws draws, HostTensor* tensor) {
   });
 }
 
-}  // namespace
-
-absl::Status Reinitialize(const Graph& forward, const std::vector<ReinitRule>& rules, uint64_t seed,
-                          graph::TensorMap* weights) {
+// How every parameter and buffer is filled.
+using Fills = std::vector<std::pair<std::string, Fill>>;
+absl::StatusOr<Fills> FillsOf(const Graph& forward, const std::vector<ReinitRule>& rules) {
   const Usages usages = FindUsages(forward);
   std::vector<bool> matched(rules.size(), false);
-  std::vector<std::pair<std::string, Fill>> fills;
+  Fills fills;
   for (const Value& value : forward.values) {
     if (value.role != Role::kParam && value.role != Role::kBuffer) continue;
     const auto it = usages.find(value.id);
@@ -254,6 +253,18 @@ absl::Status Reinitialize(const Graph& forward, const std::vector<ReinitRule>& r
                                                      "' matches no parameter of the model"));
     }
   }
+  return fills;
+}
+
+}  // namespace
+
+absl::Status CheckRules(const Graph& forward, const std::vector<ReinitRule>& rules) {
+  return FillsOf(forward, rules).status();
+}
+
+absl::Status Reinitialize(const Graph& forward, const std::vector<ReinitRule>& rules, uint64_t seed,
+                          graph::TensorMap* weights) {
+  EBB_ASSIGN_OR_RETURN(const Fills fills, FillsOf(forward, rules));
   for (const auto& [name, fill] : fills) {
     // A graph that came without weights has no entry yet.
     const auto it =

@@ -27,4 +27,7 @@ struct ReinitRule {
 absl::Status Reinitialize(const graph::Graph& forward, const std::vector<ReinitRule>& rules,
                           uint64_t seed, graph::TensorMap* weights);
 
+// The errors of Reinitialize() without drawing anything.
+absl::Status CheckRules(const graph::Graph& forward, const std::vector<ReinitRule>& rules);
+
 }  // namespace ebb::model

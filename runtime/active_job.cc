@@ -57,6 +57,12 @@ char* ActiveJob::Resident(absl::string_view name, int program) const {
   return region->base() + it->second.count();
 }
 
+char* ActiveJob::Staged(int slot, Bytes offset) const {
+  const Bytes at = prepared->slot_bytes * slot + offset;
+  if (prepared->stages_in_pool) return region->base() + (ResidentBytes() + at).count();
+  return host_slots == nullptr ? NoBytes() : host_slots.get() + at.count();
+}
+
 const device::Bindings& ActiveJob::Bind(int program, memory::End end, char* base, Bytes size) {
   BoundTo& bound_to = bound[program][static_cast<int>(end)];
   if (bound_to.bindings != nullptr && bound_to.base == base && bound_to.size == size) {

@@ -16,13 +16,17 @@
 #include "memory/pool.h"
 #include "runtime/board.h"
 #include "runtime/prepare.h"
+#include "runtime/rates.h"
 #include "runtime/stager.h"
 #include "runtime/steps.h"
 
 namespace ebb::runtime {
 
-// Batches staged ahead of the step that reads them.
-inline constexpr int kSlots = 3;
+// Where a copy may pretend to come from or go to on a device that moves nothing: a host address.
+inline char* NoBytes() {
+  static char byte = 0;
+  return &byte;
+}
 
 // A step from the moment its batch is being staged until its last launch is complete.
 struct StepRun {
@@ -58,7 +62,9 @@ struct ActiveJob {
   double weight = 1;
   int priority = 0;
 
-  std::unique_ptr<memory::Region> region;  // resident state, then the slots; null until admitted
+  // Resident state, then the slots that lie in the pool; null until admitted.
+  std::unique_ptr<memory::Region> region;
+  std::unique_ptr<char[]> host_slots;  // those that do not, where the device computes
   LaneId lane;
   std::array<std::shared_ptr<EpochCache>, 2> caches = {std::make_shared<EpochCache>(),
                                                        std::make_shared<EpochCache>()};
@@ -84,18 +90,19 @@ struct ActiveJob {
 
   MetricSums epoch_sums, eval_sums;
   absl::Time started = absl::InfinitePast();
-  double busy = 0;  // decayed microseconds of execution, for `share`
-  double rate = 0;  // decayed steps per second
+  // On the device's clock.
+  std::optional<Micros> first_start;  // of its first launch
   Micros last_step_end;
+  DecayedSum busy;  // microseconds of execution, for `share`
+  StepRate rate;
 
   explicit ActiveJob(std::unique_ptr<PreparedJob> p);
 
   Bytes ResidentBytes() const { return prepared->resident.bytes; }
-  Bytes StagingBytes() const { return prepared->slot_bytes * kSlots; }
+  Bytes StagingBytes() const { return prepared->StagingInPool(); }
   Bytes RegionBytes() const { return ResidentBytes() + StagingBytes(); }
-  char* SlotAddress(int slot) const {
-    return region->base() + (ResidentBytes() + prepared->slot_bytes * slot).count();
-  }
+  // Where a field of a staged batch lies: `offset` bytes into its slot.
+  char* Staged(int slot, Bytes offset) const;
   char* Resident(absl::string_view name, int program) const;
   // The address table for a step of `program` on `end` of the lane [base, base+size). Made on the
   // first call for a lane, which is when the job is put there (BindAll): steps take nothing large

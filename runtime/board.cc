@@ -57,6 +57,12 @@ absl::StatusOr<std::vector<MetricPoint>> Board::Metrics(JobId job, size_t from) 
 absl::StatusOr<std::shared_ptr<const JobResult>> Board::Result(JobId job) const {
   MutexLock lock(&mu_);
   EBB_ASSIGN_OR_RETURN(const Record* record, Find(job));
+  if (record->result == nullptr && record->info.state == JobState::kSucceeded) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job j-", job.value(),
+        " ran on a simulated device, which computes no values: there are no weights to fetch; "
+        "train it on a real one, such as \"cpu\""));
+  }
   if (record->result == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("job j-", job.value(), " is ", Name(record->info.state),

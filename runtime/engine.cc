@@ -106,7 +106,7 @@ class EngineImpl final : public Engine {
 
   Bytes Needs(const PreparedJob& job) const {
     const Bytes granule = device_->granules().granule();
-    return AlignUp(job.resident.bytes + job.slot_bytes * kSlots, granule) +
+    return AlignUp(job.resident.bytes + job.StagingInPool(), granule) +
            AlignUp(job.Peak(), granule);
   }
 
@@ -122,7 +122,7 @@ class EngineImpl final : public Engine {
     const int64_t batch = LargestBatch(job.spec, limit);
     return absl::ResourceExhaustedError(absl::StrCat(
         job.IsPlanned() ? "the job needs " : "the job needs at least ", needs.count(), " bytes (",
-        FormatBytes(job.resident.bytes), " resident, ", FormatBytes(job.slot_bytes * kSlots),
+        FormatBytes(job.resident.bytes), " resident, ", FormatBytes(job.StagingInPool()),
         " staging, ", FormatBytes(job.Peak()), " for a step of batch_size ", job.spec.batch_size,
         "), but ", fits_pool ? "resources.memory_max allows " : "the pool has ", limit.count(),
         " bytes; ",
@@ -166,6 +166,13 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<device::D
     return absl::InvalidArgumentError(absl::StrCat("memory: ", FormatBytes(checked.memory),
                                                    " is less than one granule of ",
                                                    FormatBytes(granule)));
+  }
+  // Host memory may be overcommitted, a device's own may not.
+  const DeviceSpec& spec = device->spec();
+  if (!spec.host_memory && checked.memory > spec.memory) {
+    return absl::InvalidArgumentError(absl::StrCat("memory: ", FormatBytes(checked.memory),
+                                                   " is more than the device's ",
+                                                   FormatBytes(spec.memory)));
   }
   if (checked.max_in_flight < 1 || checked.max_in_flight > 64) {
     return absl::InvalidArgumentError("max_in_flight must be within [1, 64]");

@@ -62,7 +62,7 @@ struct MemoryReport {
   std::map<std::string, Bytes> classes;
   std::vector<LaneReport> lanes;
   std::vector<JobMemoryReport> jobs;
-  std::map<std::string, Bytes> host;  // host memory by class: data sets, snapshots, results
+  std::map<std::string, Bytes> host;  // host memory by class: data sets, results, staging, ...
 };
 
 // How much jobs really overlapped since the start or the last reset.
@@ -70,7 +70,7 @@ struct OverlapReport {
   int64_t samples = 0;  // of the ledger: one a scheduling decision
   int64_t shared = 0;   // two jobs held blocks in one lane
   int64_t deep = 0;     // ... and together more than either's own step peak
-  Micros wall;          // since the first launch
+  Micros wall;          // since the first launch, on the device's clock as the following
   Micros busy;          // at least one job's sub-model was executing
   Micros concurrent;    // sub-models of two or more jobs were executing
 };
@@ -139,7 +139,8 @@ class Engine {
   virtual absl::Status Forget(JobId job) = 0;
 
   // Parameters, buffers and optimizer slots of a job that has succeeded, at its last step boundary.
-  // FailedPrecondition otherwise: a cancelled or failed job stops within a step.
+  // FailedPrecondition otherwise: a cancelled or failed job stops within a step, and a device that
+  // does not compute has no values.
   virtual absl::StatusOr<std::shared_ptr<const JobResult>> Result(JobId job) const = 0;
 
   virtual MemoryReport Memory() const = 0;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "runtime/engine_loop.h"
+#include "runtime/resident.h"
 
 namespace ebb::runtime {
 
@@ -38,8 +39,7 @@ JobId EngineLoop::Submit(std::unique_ptr<PreparedJob> prepared) {
   info.state = JobState::kQueued;
   info.warnings = job->prepared->warnings;
   info.total_steps = job->prepared->steps.total_steps;
-  info.total_epochs = static_cast<double>(info.total_steps) /
-                      static_cast<double>(job->prepared->steps.batches_per_epoch);
+  info.total_epochs = job->prepared->steps.Epochs(info.total_steps);
   info.resident = job->ResidentBytes();
   info.staging = job->StagingBytes();
   info.step_peak = job->prepared->Peak();
@@ -86,10 +86,11 @@ void EngineLoop::CopyAside(ActiveJob& job, void* to, const void* from, Bytes byt
 
 // The job's region has just been made: its initial values go in before its first step.
 void EngineLoop::Upload(ActiveJob& job) {
-  auto image = std::make_shared<std::vector<char>>(InitialImage(*job.prepared));
+  auto image = std::make_shared<std::vector<char>>();
+  if (device_->spec().computes) *image = InitialImage(*job.prepared);
   job.prepared->weights.clear();  // the image has them
-  CopyAside(job, job.region->base(), image->data(), Bytes(static_cast<int64_t>(image->size())),
-            [this, image](ActiveJob& job) {
+  CopyAside(job, job.region->base(), image->empty() ? NoBytes() : image->data(),
+            job.ResidentBytes(), [this, image](ActiveJob& job) {
               job.uploaded = true;
               Pump(job);
             });
@@ -102,6 +103,12 @@ void EngineLoop::StageNext(ActiveJob& job, int slot) {
   run->item = *item;
   run->slot = slot;
   job.slot_busy[slot] = true;
+  if (!device_->spec().computes) {  // there is nothing to load
+    run->staged = true;
+    run->valid = job.prepared->spec.batch_size;
+    job.staged.push_back(std::move(run));
+    return;
+  }
   ++job.fills_pending;
 
   const int program = static_cast<int>(item->kind);
@@ -110,9 +117,10 @@ void EngineLoop::StageNext(ActiveJob& job, int slot) {
                        .cache = job.caches[program],
                        .epoch = item->kind == StepKind::kTrain ? item->epoch : 0,
                        .batch = item->batch};
-  char* base = job.SlotAddress(slot);
-  for (size_t i = 0; i + 1 < offsets.size(); ++i) request.out.push_back(base + offsets[i].count());
-  request.valid = reinterpret_cast<int64_t*>(base + offsets.back().count());
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+    request.out.push_back(job.Staged(slot, offsets[i]));
+  }
+  request.valid = reinterpret_cast<int64_t*>(job.Staged(slot, offsets.back()));
   request.done = [this, id = job.id, run = run.get()](int64_t valid) {
     Post([this, id, run, valid] {
       ActiveJob* job = Settle(id, &ActiveJob::fills_pending);
@@ -149,47 +157,55 @@ void EngineLoop::Pump(ActiveJob& job) {
   if (job.running.empty() && job.outstanding == 0 && !job.snapshotting) BeginSnapshot(job);
 }
 
+std::vector<MetricPoint> EngineLoop::Measure(ActiveJob& job, const StepRun& run,
+                                             double* loss) const {
+  std::vector<MetricPoint> points;
+  if (!device_->spec().computes) return points;
+  const bool trains = run.item.kind == StepKind::kTrain;
+  const StepProgram& step = *job.prepared->programs[static_cast<int>(run.item.kind)];
+  const Bytes stride = job.prepared->resident.metric_stride;
+  const int64_t steps_done = run.item.step + (trains ? 1 : 0);
+  const absl::Time now = absl::Now();
+  const auto add = [&](absl::string_view prefix, const std::map<std::string, double>& values) {
+    for (const auto& [name, value] : values) {
+      points.push_back({absl::StrCat(prefix, "/", name), steps_done,
+                        job.prepared->steps.Epochs(steps_done), value, now});
+    }
+  };
+  const auto add_with_loss = [&](absl::string_view prefix,
+                                 const std::map<std::string, double>& values) {
+    if (const auto it = values.find("loss"); it != values.end()) *loss = it->second;
+    add(prefix, values);
+  };
+  if (trains) {
+    MetricSums sums;
+    sums.Add(step, run.metrics, stride);
+    add_with_loss("train", sums.Take());
+    job.epoch_sums.Add(step, run.metrics, stride);
+    if (run.item.last_of_epoch) add("epoch", job.epoch_sums.Take());
+  } else {
+    job.eval_sums.Add(step, run.metrics, stride);
+    if (run.item.last_of_eval) add_with_loss("val", job.eval_sums.Take());
+  }
+  return points;
+}
+
 void EngineLoop::FinishStep(ActiveJob& job) {
   EBB_CHECK(!job.running.empty());
   const std::unique_ptr<StepRun> run = std::move(job.running.front());
   job.running.pop_front();
-  const int program = static_cast<int>(run->item.kind);
-  const StepProgram& step = *job.prepared->programs[program];
-  const Bytes stride = job.prepared->resident.metric_stride;
-  const double batches = static_cast<double>(job.prepared->steps.batches_per_epoch);
-  const absl::Time now = absl::Now();
-
-  std::vector<MetricPoint> points;
-  const auto add = [&](absl::string_view prefix, const std::map<std::string, double>& values,
-                       int64_t steps_done) {
-    for (const auto& [name, value] : values) {
-      points.push_back({absl::StrCat(prefix, "/", name), steps_done,
-                        static_cast<double>(steps_done) / batches, value, now});
-    }
-  };
   int64_t steps_done = run->item.step;
-  double loss = 0;
   if (run->item.kind == StepKind::kTrain) {
     ++steps_done;
-    job.rate += 1;
-    MetricSums sums;
-    sums.Add(step, run->metrics, stride);
-    const std::map<std::string, double> values = sums.Take();
-    if (const auto it = values.find("loss"); it != values.end()) loss = it->second;
-    add("train", values, steps_done);
-    job.epoch_sums.Add(step, run->metrics, stride);
-    if (run->item.last_of_epoch) add("epoch", job.epoch_sums.Take(), steps_done);
-  } else {
-    job.eval_sums.Add(step, run->metrics, stride);
-    if (run->item.last_of_eval) {
-      const std::map<std::string, double> values = job.eval_sums.Take();
-      if (const auto it = values.find("loss"); it != values.end()) loss = it->second;
-      add("val", values, steps_done);
-    }
+    job.rate.Step(job.last_step_end);
   }
+  double loss = 0;
+  std::vector<MetricPoint> points = Measure(job, *run, &loss);
   Publish(job, [&](Board::Record& record) {
     record.info.step = steps_done;
-    record.info.epoch = static_cast<double>(steps_done) / batches;
+    record.info.epoch = job.prepared->steps.Epochs(steps_done);
+    record.info.device_start = *job.first_start;
+    record.info.elapsed = job.last_step_end - *job.first_start;
     if (run->item.kind == StepKind::kTrain) record.info.learning_rate = run->item.lr;
     for (MetricPoint& point : points) {
       record.info.last[point.name] = point.value;
@@ -208,17 +224,23 @@ void EngineLoop::FinishStep(ActiveJob& job) {
 // The last step is complete: what it left is copied to the host, and the job is done.
 void EngineLoop::BeginSnapshot(ActiveJob& job) {
   job.snapshotting = true;
-  auto image = std::make_shared<std::vector<char>>(job.prepared->resident.state_end.count());
-  CopyAside(job, image->data(), job.region->base(), job.prepared->resident.state_end,
-            [this, image](ActiveJob& job) {
-              auto result = std::make_shared<JobResult>();
-              result->weights = TensorsOf(*job.prepared, *image, graph::Role::kParam);
-              result->weights.merge(TensorsOf(*job.prepared, *image, graph::Role::kBuffer));
-              result->slots = TensorsOf(*job.prepared, *image, graph::Role::kOptState);
-              result->onnx = job.prepared->spec.model.onnx;
-              Publish(job, [&](Board::Record& record) { record.result = result; });
-              EndJob(job.id, JobState::kSucceeded, EndReason::kNone, "");
-            });
+  const Bytes bytes = job.prepared->resident.state_end;
+  if (!device_->spec().computes) {
+    CopyAside(job, NoBytes(), job.region->base(), bytes, [this](ActiveJob& job) {
+      EndJob(job.id, JobState::kSucceeded, EndReason::kNone, "");
+    });
+    return;
+  }
+  auto image = std::make_shared<std::vector<char>>(bytes.count());
+  CopyAside(job, image->data(), job.region->base(), bytes, [this, image](ActiveJob& job) {
+    auto result = std::make_shared<JobResult>();
+    result->weights = TensorsOf(*job.prepared, *image, graph::Role::kParam);
+    result->weights.merge(TensorsOf(*job.prepared, *image, graph::Role::kBuffer));
+    result->slots = TensorsOf(*job.prepared, *image, graph::Role::kOptState);
+    result->onnx = job.prepared->spec.model.onnx;
+    Publish(job, [&](Board::Record& record) { record.result = result; });
+    EndJob(job.id, JobState::kSucceeded, EndReason::kNone, "");
+  });
 }
 
 void EngineLoop::EndJob(JobId id, JobState state, EndReason reason, const std::string& message) {
@@ -273,6 +295,9 @@ absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
   if (update.stop && !update.stop->steps && !update.stop->epochs && !update.stop->samples) {
     return absl::InvalidArgumentError("stop: give steps, epochs or samples");
   }
+  if (update.stop && update.stop->epochs && job->prepared->steps.batches_per_epoch == 0) {
+    return absl::InvalidArgumentError("stop: the job has no data, so no epochs; give steps");
+  }
   if (update.learning_rate) {
     // Points name rates outright; all other schedules scale with their base rate.
     if (job->schedule.kind == ScheduleKind::kPoints) {
@@ -295,8 +320,7 @@ absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
     record.info.weight = job->weight;
     record.info.priority = job->priority;
     record.info.total_steps = job->sequence.shape().total_steps;
-    record.info.total_epochs = static_cast<double>(record.info.total_steps) /
-                               static_cast<double>(job->prepared->steps.batches_per_epoch);
+    record.info.total_epochs = job->prepared->steps.Epochs(record.info.total_steps);
   });
   Pump(*job);
   return absl::OkStatus();

@@ -14,9 +14,6 @@ namespace {
 using memory::End;
 using scheduler::Decision;
 
-// Time constant of the decayed rates that JobInfo shows.
-constexpr double kRateSeconds = 2.0;
-
 int StreamIndex(LaneId lane, End end) { return lane.value() * 2 + static_cast<int>(end); }
 
 }  // namespace
@@ -183,7 +180,9 @@ void EngineLoop::OnComplete(const Launch& launch, const device::EventState& stat
   scheduler_->Finished(launch.seq, duration);
   ActiveJob* job = Settle(launch.job, &ActiveJob::outstanding);
   if (job == nullptr) return;
-  job->busy += static_cast<double>(duration.count());
+  job->busy.Add(state.end, static_cast<double>(duration.count()));
+  if (!job->first_start) job->first_start = state.start;
+  job->rate.Begin(state.start);
   if (!state.status.ok()) {
     EndJob(launch.job, JobState::kFailed, EndReason::kDevice, std::string(state.status.message()));
     return;
@@ -235,17 +234,16 @@ void EngineLoop::BeginStep(ActiveJob& job, const Decision& decision, Lane& lane)
 
   const device::Bindings& bindings =
       job.Bind(program, decision.end, lane.region->base(), scheduler_->lane(lane.id).size());
-  char* slot = job.SlotAddress(run.slot);
   const auto& offsets = job.prepared->slot_offsets[program];
   for (size_t i = 0; i < step.inputs.size(); ++i) {
     void* to = bindings.values[step.inputs[i].index()];
     if (to == nullptr) continue;  // nothing reads it
-    device_->Copy(stream, to, slot + offsets[i].count(),
+    device_->Copy(stream, to, job.Staged(run.slot, offsets[i]),
                   step.graph.value(step.inputs[i]).type.bytes());
   }
   if (step.valid.valid()) {
     if (void* to = bindings.values[step.valid.index()]) {
-      device_->Copy(stream, to, slot + offsets.back().count(), Bytes(sizeof(int64_t)));
+      device_->Copy(stream, to, job.Staged(run.slot, offsets.back()), Bytes(sizeof(int64_t)));
     }
   }
 }
@@ -316,16 +314,11 @@ void EngineLoop::SampleLedger() {
 
 void EngineLoop::Refresh() {
   const Micros now = clock_.Now();
-  const double elapsed = static_cast<double>((now - last_refresh_).count()) * 1e-6;
-  if (elapsed < 0.1) return;
+  if (now - last_refresh_ < Micros(100'000)) return;
   last_refresh_ = now;
-  const double decay = std::exp(-elapsed / kRateSeconds);
+  const Micros device_now = device_->Now();
   double busy = 0;
-  for (auto& [id, job] : jobs_) {
-    job->busy *= decay;
-    job->rate *= decay;
-    busy += job->busy;
-  }
+  for (const auto& [id, job] : jobs_) busy += job->busy.At(device_now);
   for (auto& [id, job] : jobs_) {
     Bytes held;
     for (const Lane& lane : lanes_) {
@@ -335,11 +328,11 @@ void EngineLoop::Refresh() {
         }
       }
     }
-    const double steps_per_second = job->rate / kRateSeconds;
+    const double steps_per_second = job->paused ? 0 : job->rate.PerSecond(device_now);
     Publish(*job, [&, &job = job](Board::Record& record) {
       JobInfo& info = record.info;
       info.held = held;
-      info.share = busy > 0 ? job->busy / busy : 0;
+      info.share = busy > 0 ? job->busy.At(device_now) / busy : 0;
       info.steps_per_second = steps_per_second;
       info.eta.reset();
       if (steps_per_second > 0 && info.state == JobState::kRunning) {

@@ -97,6 +97,8 @@ class EngineLoop {
   void Pump(ActiveJob& job);  // stages batches, makes the next step ready, ends the job
   void StageNext(ActiveJob& job, int slot);
   void FinishStep(ActiveJob& job);  // the oldest running step is complete
+  // Its metric points; `loss` is the one that must be finite.
+  std::vector<MetricPoint> Measure(ActiveJob& job, const StepRun& run, double* loss) const;
   void BeginSnapshot(ActiveJob& job);
   void EndJob(JobId job, JobState state, EndReason reason, const std::string& message);
   void Retire();  // frees jobs that have ended and have nothing outstanding
@@ -116,6 +118,7 @@ class EngineLoop {
   void MaybeRecut();
   bool LanesDrained() const;
   void Recut();
+  std::map<std::string, Bytes> HostMemory() const;
   std::string AdmissionText(const ActiveJob& job) const;
 
   device::Device* const device_;

@@ -93,6 +93,10 @@ void EngineLoop::Recut() {
     auto region = pool_->Create(absl::StrCat("job ", job->id.value()), job->RegionBytes());
     EBB_CHECK(region.ok());
     job->region = *std::move(region);
+    if (const Bytes slots = job->prepared->StagingOnHost();
+        slots > Bytes(0) && device_->spec().computes) {
+      job->host_slots = std::make_unique<char[]>(static_cast<size_t>(slots.count()));
+    }
   }
   for (size_t l = 0; l < lanes_.size(); ++l) {
     if (packed[l].size > lanes_[l].region->size()) resize(l, packed[l].size);
@@ -193,9 +197,15 @@ MemoryReport EngineLoop::Memory() const {
   Bytes sum;
   for (const auto& [name, bytes] : classes) sum += bytes;
   EBB_CHECK(sum == report.pool);
-  Bytes data;
+  report.host = HostMemory();
+  return report;
+}
+
+std::map<std::string, Bytes> EngineLoop::HostMemory() const {
+  Bytes data, staging;
   std::vector<const data::DataSet*> seen;
   for (const auto& [id, job] : jobs_) {
+    if (job->region != nullptr) staging += job->prepared->StagingOnHost();
     for (const data::BatchSource& source : job->prepared->sources) {
       const data::DataSet* set = source.data.get();
       if (set == nullptr || std::count(seen.begin(), seen.end(), set)) continue;
@@ -203,8 +213,9 @@ MemoryReport EngineLoop::Memory() const {
       data += set->bytes();
     }
   }
-  report.host = {{"data sets", data}, {"results", board_->ResultBytes()}};
-  return report;
+  std::map<std::string, Bytes> host = {{"data sets", data}, {"results", board_->ResultBytes()}};
+  if (!device_->spec().host_memory) host["staging"] = staging;
+  return host;
 }
 
 absl::StatusOr<ExplainReport> EngineLoop::Explain(JobId id) const {

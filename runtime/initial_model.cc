@@ -88,7 +88,8 @@ absl::Status CheckFinite(const std::string& name, const HostTensor& tensor) {
 
 }  // namespace
 
-absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, Bytes memory) {
+absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, const DeviceSpec& device,
+                                                  Bytes memory) {
   EBB_ASSIGN_OR_RETURN(model::ImportedModel imported, Forward(spec));
   Bytes state;
   for (const graph::Value& value : imported.graph.values) {
@@ -100,9 +101,11 @@ absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, Bytes mem
         " bytes, but the pool has ", memory.count(), " bytes; it does not fit at any batch_size"));
   }
   if (spec.model.weights != nullptr) EBB_RETURN_IF_ERROR(Load(*spec.model.weights, &imported));
-  EBB_RETURN_IF_ERROR(Annotate(
-      model::Reinitialize(imported.graph, spec.model.reinit, spec.seed_init, &imported.weights),
-      "model.reinit"));
+  const absl::Status reinit = device.computes
+                                  ? model::Reinitialize(imported.graph, spec.model.reinit,
+                                                        spec.seed_init, &imported.weights)
+                                  : model::CheckRules(imported.graph, spec.model.reinit);
+  EBB_RETURN_IF_ERROR(Annotate(reinit, "model.reinit"));
   return imported;
 }
 

@@ -131,14 +131,15 @@ struct JobInfo {
   int64_t total_steps = 0;
   double epoch = 0;
   double total_epochs = 0;
-  std::map<std::string, double> last;  // newest value of every metric
+  std::map<std::string, double> last;  // newest value of every metric; none without values
   double learning_rate = 0;
-  double steps_per_second = 0;  // over the last seconds
-  double share = 0;             // of the device's busy time, over the last seconds
+  // Over the last seconds of the device's clock, in which the time left is meant too.
+  double steps_per_second = 0;
+  double share = 0;  // of the device's busy time
   std::optional<absl::Duration> eta;
   std::string why;  // why it waits, in words; empty when it does not
   Bytes resident;   // parameters, optimizer state, buffers, constants
-  Bytes staging;
+  Bytes staging;    // in the pool
   Bytes step_peak;  // planned height of its stack, training and evaluation
   Bytes held;       // of the lane, now
   LaneId lane;
@@ -148,6 +149,10 @@ struct JobInfo {
   absl::Time submitted;
   absl::Time started;  // InfinitePast until then
   absl::Time finished;
+  // On the device's clock (virtual on a simulated one): when its first launch began, and how long
+  // from there to the end of its newest step. Zero until a step is complete.
+  Micros device_start;
+  Micros elapsed;
   uint64_t version = 0;  // grows with every change
 };
 

@@ -1,7 +1,6 @@
 #include "runtime/prepare.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -10,6 +9,7 @@
 #include "graph/op.h"
 #include "graph/training.h"
 #include "runtime/initial_model.h"
+#include "runtime/resident.h"
 
 namespace ebb::runtime {
 namespace {
@@ -122,7 +122,7 @@ absl::Status BindData(const JobSpec& spec, const DataSource& source, data::Batch
                       StepProgram* step, data::BatchSource* batches) {
   batches->data = source.data;
   batches->rows = source.rows;
-  if (batches->rows.empty()) {
+  if (batches->rows.empty() && source.data != nullptr) {
     for (int64_t r = 0; r < source.data->rows(); ++r) batches->rows.push_back(r);
   }
   batches->batch_size = spec.batch_size;
@@ -151,88 +151,22 @@ absl::Status BindData(const JobSpec& spec, const DataSource& source, data::Batch
                                                      "'; it has ", absl::StrJoin(inputs, ", ")));
     }
   }
-  return data::Validate(*batches);
+  return source.data == nullptr ? absl::OkStatus() : data::Validate(*batches);
 }
 
-class ResidentBuilder {
- public:
-  explicit ResidentBuilder(Bytes alignment) : alignment_(alignment) {}
-
-  absl::Status AddState(const Graph& graph, Role role, const char* cls) {
-    for (const graph::Value& value : graph.values) {
-      if (value.role != role) continue;
-      const auto [it, added] = layout_.shared.emplace(value.name, end_);
-      if (added) Take(value.type.bytes(), cls);
-    }
-    return absl::OkStatus();
+// Without data there are no epochs; where nothing is computed that is all that is missed.
+absl::Status CheckData(const JobSpec& spec, const DeviceSpec& device) {
+  if (spec.train.data != nullptr) return absl::OkStatus();
+  if (device.computes) return absl::InvalidArgumentError("data.train is missing");
+  if (spec.val) return absl::InvalidArgumentError("data.val needs data.train");
+  if (spec.stop.epochs || !spec.stop.steps) {
+    return absl::InvalidArgumentError(
+        "stop: a job without data has no epochs; give steps, or data.train");
   }
-  void EndState() { layout_.state_end = end_; }
-  void AddConstants(const Graph& graph, int program) {
-    for (const graph::Value& value : graph.values) {
-      if (value.role != Role::kConstant) continue;
-      layout_.own[program].emplace(value.name, end_);
-      Take(value.type.bytes(), "constants");
-    }
-  }
-  void AddMetrics(const StepProgram& step, int program) {
-    layout_.metrics_begin[program] = end_;
-    layout_.metric_stride = AlignUp(Bytes(8), alignment_);
-    for (const ValueId id : step.metrics) {
-      layout_.own[program].emplace(step.graph.value(id).name, end_);
-      Take(layout_.metric_stride, "metrics");
-    }
-  }
-  ResidentLayout Finish() {
-    layout_.bytes = end_;
-    return std::move(layout_);
-  }
-
- private:
-  void Take(Bytes bytes, const char* cls) {
-    end_ += AlignUp(bytes, alignment_);
-    layout_.classes[cls] += AlignUp(bytes, alignment_);
-  }
-  Bytes alignment_;
-  Bytes end_;
-  ResidentLayout layout_;
-};
-
-absl::Status LayOutResidents(const device::Device& device, PreparedJob* job) {
-  ResidentBuilder builder(device.spec().alignment);
-  for (const auto& [role, cls] : {std::pair{Role::kParam, "parameters"},
-                                  {Role::kOptState, "optimizer state"},
-                                  {Role::kBuffer, "buffers"}}) {
-    for (const auto& step : job->programs) {
-      if (step) EBB_RETURN_IF_ERROR(builder.AddState(step->graph, role, cls));
-    }
-  }
-  builder.EndState();
-  for (int p = 0; p < 2; ++p) {
-    const auto& step = job->programs[p];
-    if (!step) continue;
-    EBB_RETURN_IF_ERROR(builder.AddState(step->graph, Role::kScalar, "scalars"));
-    builder.AddConstants(step->graph, p);
-    builder.AddMetrics(*step, p);
-  }
-  job->resident = builder.Finish();
   return absl::OkStatus();
 }
 
-void LayOutSlots(Bytes alignment, PreparedJob* job) {
-  for (int p = 0; p < 2; ++p) {
-    if (!job->programs[p]) continue;
-    Bytes end;
-    for (const data::FieldBinding& binding : job->sources[p].bindings) {
-      job->slot_offsets[p].push_back(end);
-      end += AlignUp(binding.type.bytes(), alignment);
-    }
-    job->slot_offsets[p].push_back(end);
-    end += alignment;  // ebb.valid
-    job->slot_bytes = std::max(job->slot_bytes, end);
-  }
-}
-
-absl::Status CheckSpec(const JobSpec& spec) {
+absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device) {
   if (spec.batch_size < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("batch_size: ", spec.batch_size, " is not a positive number"));
@@ -244,9 +178,8 @@ absl::Status CheckSpec(const JobSpec& spec) {
   if (!spec.stop.steps && !spec.stop.epochs && !spec.stop.samples) {
     return absl::InvalidArgumentError("stop: give steps, epochs or samples");
   }
-  if (spec.train.data == nullptr) return absl::InvalidArgumentError("data.train is missing");
   if (!(spec.weight > 0)) return absl::InvalidArgumentError("resources.weight must be positive");
-  return absl::OkStatus();
+  return CheckData(spec, device);
 }
 
 }  // namespace
@@ -272,9 +205,11 @@ bool PreparedJob::IsPlanned() const {
 
 absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device::Device& device,
                                                      const PrepareOptions& options) {
-  EBB_RETURN_IF_ERROR(CheckSpec(spec));
+  const bool computes = device.spec().computes;
+  EBB_RETURN_IF_ERROR(CheckSpec(spec, device.spec()));
   auto job = std::make_unique<PreparedJob>();
-  EBB_ASSIGN_OR_RETURN(model::ImportedModel imported, InitialModel(spec, options.memory));
+  EBB_ASSIGN_OR_RETURN(model::ImportedModel imported,
+                       InitialModel(spec, device.spec(), options.memory));
   job->warnings = std::move(imported.warnings);
   const graph::TrainingOptions training{.loss = spec.loss,
                                         .metrics = spec.metrics,
@@ -282,7 +217,7 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
                                         .groups = spec.groups};
   EBB_ASSIGN_OR_RETURN(Graph train, graph::BuildTrainingGraph(imported.graph, training));
   EBB_RETURN_IF_ERROR(CheckNodes(train));
-  EBB_RETURN_IF_ERROR(CheckInitialValues(train, imported.weights));
+  if (computes) EBB_RETURN_IF_ERROR(CheckInitialValues(train, imported.weights));
   for (const std::string& name : graph::ParamsWithoutGradient(train)) {
     job->warnings.push_back(absl::StrCat("parameter '", name, "' is not trained"));
   }
@@ -297,8 +232,9 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
                                           job->programs[1].get(), &job->sources[1]),
                                  "data.val"));
   }
-  EBB_RETURN_IF_ERROR(LayOutResidents(device, job.get()));
+  LayOutResidents(device, job.get());
   LayOutSlots(device.spec().alignment, job.get());
+  job->stages_in_pool = device.spec().host_memory;
 
   job->steps.batches_per_epoch = job->sources[0].BatchesPerEpoch();
   job->steps.eval_batches = spec.val ? job->sources[1].BatchesPerEpoch() : 0;
@@ -311,43 +247,11 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
   }
   // Only the initial values that the graphs use.
   for (auto& [name, tensor] : imported.weights) {
-    if (job->resident.shared.contains(name)) job->weights.emplace(name, std::move(tensor));
+    if (computes && job->resident.shared.contains(name))
+      job->weights.emplace(name, std::move(tensor));
   }
   job->spec = std::move(spec);
   return job;
-}
-
-std::vector<char> InitialImage(const PreparedJob& job) {
-  std::vector<char> image(job.resident.bytes.count(), 0);
-  const auto put = [&](Bytes offset, const graph::HostTensor& tensor) {
-    std::memcpy(image.data() + offset.count(), tensor.data.data(), tensor.data.size());
-  };
-  for (const auto& [name, tensor] : job.weights) put(job.resident.shared.at(name), tensor);
-  for (int p = 0; p < 2; ++p) {
-    if (!job.programs[p]) continue;
-    for (const graph::Value& value : job.programs[p]->graph.values) {
-      if (value.role == Role::kConstant) put(job.resident.own[p].at(value.name), *value.data);
-    }
-  }
-  return image;
-}
-
-graph::TensorMap TensorsOf(const PreparedJob& job, const std::vector<char>& snapshot,
-                           graph::Role role) {
-  graph::TensorMap tensors;
-  for (const auto& step : job.programs) {
-    if (!step) continue;
-    for (const graph::Value& value : step->graph.values) {
-      if (value.role != role) continue;
-      graph::HostTensor tensor = graph::HostTensor::Zeros(value.type);
-      const int64_t at = job.resident.shared.at(value.name).count();
-      EBB_CHECK(at + static_cast<int64_t>(tensor.data.size()) <=
-                static_cast<int64_t>(snapshot.size()));
-      std::memcpy(tensor.data.data(), snapshot.data() + at, tensor.data.size());
-      tensors.insert_or_assign(value.name, std::move(tensor));
-    }
-  }
-  return tensors;
 }
 
 }  // namespace ebb::runtime

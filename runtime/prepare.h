@@ -24,6 +24,9 @@
 
 namespace ebb::runtime {
 
+// Batches staged ahead of the step that reads them.
+inline constexpr int kSlots = 3;
+
 // What the bytes that a step holds between two sub-models are for; padding is alignment and gaps.
 struct HeldBytes {
   Bytes input, saved, transient, padding;
@@ -69,16 +72,22 @@ struct ResidentLayout {
 struct PreparedJob {
   JobSpec spec;
   std::vector<std::string> warnings;
-  graph::TensorMap weights;  // initial values of parameters and buffers
+  // Initial values of parameters and buffers; none on a device that does not compute.
+  graph::TensorMap weights;
   // [0] training, [1] evaluation (null without validation data).
   std::array<std::unique_ptr<StepProgram>, 2> programs;
   std::array<data::BatchSource, 2> sources;
   ResidentLayout resident;
-  Bytes slot_bytes;                                // one staged batch of either kind
+  // One staged batch of either kind. Staged batches lie in the pool where that is host memory, else
+  // in the host's, from which a step copies its own over the bus.
+  Bytes slot_bytes;
+  bool stages_in_pool = true;
   std::array<std::vector<Bytes>, 2> slot_offsets;  // of each binding, then of "ebb.valid"
   StepSequence::Shape steps;
   Bytes Peak() const;      // the larger of the two plans'
   bool IsPlanned() const;  // else one of its steps is larger than PrepareOptions::memory
+  Bytes StagingInPool() const { return stages_in_pool ? slot_bytes * kSlots : Bytes(0); }
+  Bytes StagingOnHost() const { return stages_in_pool ? Bytes(0) : slot_bytes * kSlots; }
 };
 
 struct PrepareOptions {
@@ -88,13 +97,8 @@ struct PrepareOptions {
   Bytes memory;
 };
 
+// On a device that does not compute, weights and data may be missing: values do not exist there.
 absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device::Device& device,
                                                      const PrepareOptions& options);
-
-// The bytes that the job's resident region starts with.
-std::vector<char> InitialImage(const PreparedJob& job);
-// The tensors of a snapshot ([0, state_end) of the region) that have `role`.
-graph::TensorMap TensorsOf(const PreparedJob& job, const std::vector<char>& snapshot,
-                           graph::Role role);
 
 }  // namespace ebb::runtime

@@ -19,6 +19,10 @@ int64_t TotalSteps(const StopSpec& stop, int64_t batches_per_epoch, int64_t batc
   return static_cast<int64_t>(std::max(total, 0.0));
 }
 
+int64_t StepSequence::EpochOf(int64_t step) const {
+  return shape_.batches_per_epoch == 0 ? 0 : step / shape_.batches_per_epoch;
+}
+
 bool StepSequence::EvalDueAfter(int64_t done) const {
   if (shape_.eval_batches == 0 || done == 0) return false;
   if (done == shape_.total_steps) return true;
@@ -32,7 +36,7 @@ std::optional<StepItem> StepSequence::Next() {
   if (eval_batch_ >= 0) {
     item.kind = StepKind::kEval;
     item.step = step_;
-    item.epoch = step_ / shape_.batches_per_epoch;
+    item.epoch = EpochOf(step_);
     item.batch = eval_batch_;
     item.last_of_eval = eval_batch_ + 1 == shape_.eval_batches;
     eval_batch_ = item.last_of_eval ? -1 : eval_batch_ + 1;
@@ -41,10 +45,10 @@ std::optional<StepItem> StepSequence::Next() {
   if (step_ >= shape_.total_steps) return std::nullopt;
   item.kind = StepKind::kTrain;
   item.step = step_;
-  item.epoch = step_ / shape_.batches_per_epoch;
-  item.batch = step_ % shape_.batches_per_epoch;
+  item.epoch = EpochOf(step_);
+  item.batch = step_ - item.epoch * shape_.batches_per_epoch;
   ++step_;
-  item.last_of_epoch = step_ % shape_.batches_per_epoch == 0 || step_ == shape_.total_steps;
+  item.last_of_epoch = EpochOf(step_) != item.epoch || step_ == shape_.total_steps;
   if (EvalDueAfter(step_)) StartEval();
   return item;
 }

@@ -21,17 +21,23 @@ struct StepItem {
   double lr = 0;
 };
 
-// Total optimizer steps of a stopping rule; batches_per_epoch > 0.
+// Total optimizer steps of a stopping rule; batches_per_epoch > 0 unless there is no data: then the
+// rule has no epochs.
 int64_t TotalSteps(const StopSpec& stop, int64_t batches_per_epoch, int64_t batch_size);
 
 class StepSequence {
  public:
   struct Shape {
-    int64_t batches_per_epoch = 1;
-    int64_t eval_batches = 0;  // 0: no validation
+    int64_t batches_per_epoch = 1;  // 0: there is no data, and there are no epochs
+    int64_t eval_batches = 0;       // 0: no validation
     int64_t total_steps = 0;
     std::optional<int64_t> eval_every_steps;
     std::optional<int64_t> eval_every_epochs;
+    double Epochs(int64_t steps) const {
+      return batches_per_epoch == 0
+                 ? 0
+                 : static_cast<double>(steps) / static_cast<double>(batches_per_epoch);
+    }
   };
   explicit StepSequence(const Shape& shape) : shape_(shape) {}
 
@@ -43,6 +49,7 @@ class StepSequence {
   const Shape& shape() const { return shape_; }
 
  private:
+  int64_t EpochOf(int64_t step) const;
   bool EvalDueAfter(int64_t steps_done) const;
   void StartEval();
   Shape shape_;

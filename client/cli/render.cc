@@ -168,9 +168,9 @@ std::string JobDetails(const v1::Job& job) {
   add("message", job.message());
   add("why", job.why());
   add("step", Steps(job));
-  add("epoch",
-      absl::StrCat(Short(job.epoch()),
-                   job.total_epochs() > 0 ? absl::StrCat(" of ", Short(job.total_epochs())) : ""));
+  if (job.total_epochs() > 0) {
+    add("epoch", absl::StrCat(Short(job.epoch()), " of ", Short(job.total_epochs())));
+  }
   std::vector<std::pair<std::string, double>> metrics(job.metrics().begin(), job.metrics().end());
   std::sort(metrics.begin(), metrics.end());
   for (const auto& [name, value] : metrics) add(name, Short(value));
@@ -179,6 +179,12 @@ std::string JobDetails(const v1::Job& job) {
     add("speed", absl::StrCat(Short(job.steps_per_second()), " steps/s"));
   if (job.share() > 0) add("share", absl::StrFormat("%.0f %%", job.share() * 100));
   add("eta", Eta(job));
+  if (job.has_elapsed()) {
+    const absl::Duration elapsed = ToDuration(job.elapsed());
+    add("device time", elapsed < absl::Minutes(1)
+                           ? absl::StrCat(Short(absl::ToDoubleSeconds(elapsed)), "s")
+                           : ShortDuration(elapsed));
+  }
   add("memory", absl::StrCat("resident ", Size(job.resident_bytes()), ", staging ",
                              Size(job.staging_bytes()), ", step peak ", Size(job.step_peak_bytes()),
                              ", held now ", Size(job.held_bytes())));
@@ -247,6 +253,11 @@ std::string DeviceText(const v1::DeviceReport& report) {
                              report.threads_per_stream(), " threads")},
       {"policy", report.policy()},
       {"ebbd", report.version()}};
+  if (report.simulated()) {
+    rows.push_back({"simulated", absl::StrCat("profile ", report.profile(), ", overlap model ",
+                                              report.overlap_model())});
+    rows.push_back({"constants", absl::StrCat("sha256:", report.constants_sha256())});
+  }
   if (report.peak_flops() > 0) {
     rows.push_back({"peak", absl::StrFormat("%.3g GFLOP/s, %.3g GB/s", report.peak_flops() / 1e9,
                                             report.peak_bandwidth() / 1e9)});

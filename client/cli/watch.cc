@@ -82,10 +82,11 @@ class Display {
     if (IsFinal(job)) {
       std::printf("%s\n", Ending(job).c_str());
     } else {
-      std::printf("%s %s %s  step %s/%s  epoch %s%s%s\n", job.id().c_str(), job.name().c_str(),
+      const std::string epoch =
+          job.total_epochs() > 0 ? absl::StrCat("  epoch ", Short(job.epoch())) : "";
+      std::printf("%s %s %s  step %s/%s%s%s%s\n", job.id().c_str(), job.name().c_str(),
                   StateName(job).c_str(), WithCommas(job.step()).c_str(),
-                  WithCommas(job.total_steps()).c_str(), Short(job.epoch()).c_str(),
-                  Metrics(job, "  ").c_str(),
+                  WithCommas(job.total_steps()).c_str(), epoch.c_str(), Metrics(job, "  ").c_str(),
                   job.why().empty() || job.state() == v1::Job::STATE_RUNNING
                       ? ""
                       : absl::StrCat("  ", job.why()).c_str());
@@ -107,8 +108,8 @@ class Display {
                                                  : static_cast<double>(job.step()) /
                                                        static_cast<double>(job.total_steps());
       absl::StrAppend(&text, job.id(), " ", job.name(), " [", Bar(done, 24), "] ",
-                      WithCommas(job.step()), "/", WithCommas(job.total_steps()), "  loss ",
-                      LossOf(job));
+                      WithCommas(job.step()), "/", WithCommas(job.total_steps()));
+      if (job.metrics().contains("train/loss")) absl::StrAppend(&text, "  loss ", LossOf(job));
       if (job.state() == v1::Job::STATE_RUNNING) {
         if (job.has_eta()) {
           absl::StrAppend(&text, "  ", ShortDuration(absl::Seconds(job.eta().seconds())));

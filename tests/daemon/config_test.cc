@@ -29,12 +29,18 @@ std::string ErrorOf(std::vector<std::string> args) {
 
 TEST(Config, DefaultsAreSafe) {
   const Config config = Parse({});
-  EXPECT_EQ(config.memory, GiB(4));
+  EXPECT_EQ(PoolSize(config, {.memory = GiB(64)}), GiB(4));
   EXPECT_EQ(config.device, "cpu");
   EXPECT_EQ(config.listen, "");
   EXPECT_TRUE(config.data_roots.empty());
   EXPECT_FALSE(config.socket.empty());
   EXPECT_FALSE(config.state_dir.empty());
+}
+
+TEST(Config, ADevicesOwnMemoryIsTakenWholeUnlessLessIsAskedFor) {
+  const DeviceSpec gpu = {.memory = GiB(15), .host_memory = false};
+  EXPECT_EQ(PoolSize(Parse({}), gpu), GiB(15));
+  EXPECT_EQ(PoolSize(Parse({"--memory", "2GiB"}), gpu), GiB(2));
 }
 
 TEST(Config, FlagsWinOverTheFile) {

@@ -88,6 +88,18 @@ TEST(StepSequence, EvaluatesEveryFewSteps) {
       "ttv.tt.v.");
 }
 
+TEST(StepSequence, WithoutDataItCountsStepsAndNoEpochs) {
+  StepSequence sequence({.batches_per_epoch = 0, .total_steps = 3});
+  EXPECT_EQ(Walk(sequence), "ttt.");
+  EXPECT_EQ(sequence.shape().Epochs(2), 0);
+  for (int64_t i = 0; i < 3; ++i) {
+    const auto item = sequence.Next();
+    ASSERT_TRUE(item);
+    EXPECT_EQ(item->epoch, 0);
+    EXPECT_EQ(item->batch, i);
+  }
+}
+
 TEST(StepSequence, AnEarlierEndStillEvaluates) {
   StepSequence sequence(
       {.batches_per_epoch = 10, .eval_batches = 1, .total_steps = 100, .eval_every_epochs = 1});

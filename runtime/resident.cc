@@ -1,0 +1,126 @@
+#include "runtime/resident.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+
+namespace ebb::runtime {
+namespace {
+
+using graph::Graph;
+using graph::Role;
+
+class ResidentBuilder {
+ public:
+  explicit ResidentBuilder(Bytes alignment) : alignment_(alignment) {}
+
+  void AddState(const Graph& graph, Role role, const char* cls) {
+    for (const graph::Value& value : graph.values) {
+      if (value.role != role) continue;
+      const auto [it, added] = layout_.shared.emplace(value.name, end_);
+      if (added) Take(value.type.bytes(), cls);
+    }
+  }
+  void EndState() { layout_.state_end = end_; }
+  void AddConstants(const Graph& graph, int program) {
+    for (const graph::Value& value : graph.values) {
+      if (value.role != Role::kConstant) continue;
+      layout_.own[program].emplace(value.name, end_);
+      Take(value.type.bytes(), "constants");
+    }
+  }
+  void AddMetrics(const StepProgram& step, int program) {
+    layout_.metrics_begin[program] = end_;
+    layout_.metric_stride = AlignUp(Bytes(8), alignment_);
+    for (const ValueId id : step.metrics) {
+      layout_.own[program].emplace(step.graph.value(id).name, end_);
+      Take(layout_.metric_stride, "metrics");
+    }
+  }
+  ResidentLayout Finish() {
+    layout_.bytes = end_;
+    return std::move(layout_);
+  }
+
+ private:
+  void Take(Bytes bytes, const char* cls) {
+    end_ += AlignUp(bytes, alignment_);
+    layout_.classes[cls] += AlignUp(bytes, alignment_);
+  }
+  Bytes alignment_;
+  Bytes end_;
+  ResidentLayout layout_;
+};
+
+}  // namespace
+
+void LayOutResidents(const device::Device& device, PreparedJob* job) {
+  ResidentBuilder builder(device.spec().alignment);
+  for (const auto& [role, cls] : {std::pair{Role::kParam, "parameters"},
+                                  {Role::kOptState, "optimizer state"},
+                                  {Role::kBuffer, "buffers"}}) {
+    for (const auto& step : job->programs) {
+      if (step) builder.AddState(step->graph, role, cls);
+    }
+  }
+  builder.EndState();
+  for (int p = 0; p < 2; ++p) {
+    const auto& step = job->programs[p];
+    if (!step) continue;
+    builder.AddState(step->graph, Role::kScalar, "scalars");
+    builder.AddConstants(step->graph, p);
+    builder.AddMetrics(*step, p);
+  }
+  job->resident = builder.Finish();
+}
+
+void LayOutSlots(Bytes alignment, PreparedJob* job) {
+  for (int p = 0; p < 2; ++p) {
+    if (!job->programs[p]) continue;
+    Bytes end;
+    for (const data::FieldBinding& binding : job->sources[p].bindings) {
+      job->slot_offsets[p].push_back(end);
+      end += AlignUp(binding.type.bytes(), alignment);
+    }
+    job->slot_offsets[p].push_back(end);
+    end += alignment;  // ebb.valid
+    job->slot_bytes = std::max(job->slot_bytes, end);
+  }
+}
+
+std::vector<char> InitialImage(const PreparedJob& job) {
+  std::vector<char> image(job.resident.bytes.count(), 0);
+  const auto put = [&](Bytes offset, const graph::HostTensor& tensor) {
+    std::memcpy(image.data() + offset.count(), tensor.data.data(), tensor.data.size());
+  };
+  for (const auto& [name, tensor] : job.weights) put(job.resident.shared.at(name), tensor);
+  for (int p = 0; p < 2; ++p) {
+    if (!job.programs[p]) continue;
+    for (const graph::Value& value : job.programs[p]->graph.values) {
+      if (value.role == Role::kConstant) put(job.resident.own[p].at(value.name), *value.data);
+    }
+  }
+  return image;
+}
+
+graph::TensorMap TensorsOf(const PreparedJob& job, const std::vector<char>& snapshot,
+                           graph::Role role) {
+  graph::TensorMap tensors;
+  for (const auto& step : job.programs) {
+    if (!step) continue;
+    for (const graph::Value& value : step->graph.values) {
+      if (value.role != role) continue;
+      graph::HostTensor tensor = graph::HostTensor::Zeros(value.type);
+      const int64_t at = job.resident.shared.at(value.name).count();
+      EBB_CHECK(at + static_cast<int64_t>(tensor.data.size()) <=
+                static_cast<int64_t>(snapshot.size()));
+      std::memcpy(tensor.data.data(), snapshot.data() + at, tensor.data.size());
+      tensors.insert_or_assign(value.name, std::move(tensor));
+    }
+  }
+  return tensors;
+}
+
+}  // namespace ebb::runtime

@@ -1,0 +1,23 @@
+// Where a job's resident values and its staged batches lie, and what the residents start and end
+// as. Free functions.
+#pragma once
+
+#include <vector>
+
+#include "device/device.h"
+#include "graph/graph.h"
+#include "runtime/prepare.h"
+
+namespace ebb::runtime {
+
+// Fill in job->resident and job->slot_*, from the programs and sources.
+void LayOutResidents(const device::Device& device, PreparedJob* job);
+void LayOutSlots(Bytes alignment, PreparedJob* job);
+
+// The bytes that the job's resident region starts with.
+std::vector<char> InitialImage(const PreparedJob& job);
+// The tensors of a snapshot ([0, state_end) of the region) that have `role`.
+graph::TensorMap TensorsOf(const PreparedJob& job, const std::vector<char>& snapshot,
+                           graph::Role role);
+
+}  // namespace ebb::runtime

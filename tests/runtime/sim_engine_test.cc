@@ -1,0 +1,263 @@
+// The engine on devices that do not compute, or whose memory is not the host's.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "device/sim/sim_device.h"
+#include "runtime/engine.h"
+#include "tests/testing/jobs.h"
+
+namespace ebb::testing {
+namespace {
+
+using device::SimDevice;
+using runtime::Engine;
+using runtime::JobInfo;
+using runtime::JobState;
+using ::testing::ElementsAreArray;
+using ::testing::HasSubstr;
+
+struct SimEngine {
+  SimDevice* device = nullptr;  // the engine's
+  std::unique_ptr<Engine> engine;
+};
+SimEngine MakeSim(const std::string& name, runtime::EngineOptions options) {
+  auto device = device::OpenSim(name, {});
+  EXPECT_TRUE(device.ok()) << device.status();
+  SimEngine sim{.device = device->get()};
+  auto engine = Engine::Create(*std::move(device), options);
+  EXPECT_TRUE(engine.ok()) << engine.status();
+  sim.engine = *std::move(engine);
+  return sim;
+}
+// Nothing but a graph and a number of steps.
+runtime::JobSpec BareJob(const JobOptions& options) {
+  runtime::JobSpec spec = MakeJob(options);
+  spec.model.reinit.clear();
+  spec.train = {};
+  return spec;
+}
+
+TEST(SimEngine, RunsAJobWithoutWeightsAndDataAndInventsNothing) {
+  const SimEngine sim = MakeSim("v100-16gb", {.memory = GiB(1)});
+  const auto job = sim.engine->Submit(BareJob({.net = Net::kCnn, .steps = 25}));
+  ASSERT_TRUE(job.ok()) << job.status();
+  const JobInfo info = WaitUntilFinal(*sim.engine, *job);
+  EXPECT_EQ(info.state, JobState::kSucceeded) << info.message;
+  EXPECT_EQ(info.step, 25);
+  EXPECT_EQ(info.total_epochs, 0);
+  EXPECT_GT(info.elapsed, Micros(25 * 200));  // at least the host's work of every step
+  EXPECT_LE(info.device_start + info.elapsed, sim.device->Now());
+  EXPECT_TRUE(info.last.empty());
+  EXPECT_TRUE(sim.engine->Metrics(*job, 0)->empty());
+  const absl::Status result = sim.engine->Result(*job).status();
+  EXPECT_EQ(result.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(result.message()), HasSubstr("computes no values"));
+  EXPECT_EQ(sim.engine->Memory().classes.at("free"), GiB(1));
+}
+
+TEST(SimEngine, DataThatIsGivenIsCheckedAndGivesEpochs) {
+  const SimEngine sim = MakeSim("v100-16gb", {.memory = GiB(1)});
+  runtime::JobSpec spec = MakeJob({.batch = 50, .steps = 25, .validate = true});
+  const auto job = sim.engine->Submit(spec);
+  ASSERT_TRUE(job.ok()) << job.status();
+  const JobInfo info = WaitUntilFinal(*sim.engine, *job);
+  EXPECT_EQ(info.state, JobState::kSucceeded) << info.message;
+  EXPECT_DOUBLE_EQ(info.epoch, 2.5);
+  EXPECT_TRUE(sim.engine->Metrics(*job, 0)->empty());
+
+  std::map<std::string, graph::HostTensor> fields = spec.train.data->fields();
+  fields["label"].as<int64_t>()[123] = 10;
+  spec.train.data = *data::DataSet::Create(fields);
+  const absl::Status status = sim.engine->Submit(spec).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("123"));
+}
+
+TEST(SimEngine, AJobWithoutDataStopsAfterSteps) {
+  const SimEngine sim = MakeSim("v100-16gb", {.memory = GiB(1)});
+  const auto refused = [&](const std::function<void(runtime::JobSpec&)>& change) {
+    runtime::JobSpec spec = BareJob({});
+    change(spec);
+    const absl::Status status = sim.engine->Submit(spec).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refused([](auto& spec) { spec.stop = {.epochs = 1}; }), HasSubstr("give steps"));
+  EXPECT_THAT(refused([](auto& spec) { spec.stop = {.samples = 100}; }), HasSubstr("give steps"));
+  EXPECT_THAT(refused([](auto& spec) { spec.stop.epochs = 1; }), HasSubstr("no epochs"));
+  EXPECT_THAT(refused([](auto& spec) { spec.val = MakeJob({}).train; }), HasSubstr("data.val"));
+  EXPECT_THAT(refused([](auto& spec) {
+                spec.model.reinit = {{"nobody", "ones"}};
+              }),
+              HasSubstr("nobody"));
+  EXPECT_THAT(refused([](auto& spec) { spec.bind["y"] = "z"; }), HasSubstr("no input 'y'"));
+
+  const auto job = sim.engine->Submit(BareJob({.steps = int64_t{1} << 40}));
+  ASSERT_TRUE(job.ok()) << job.status();
+  WaitForStep(*sim.engine, *job, 5);
+  EXPECT_THAT(
+      std::string(sim.engine->Update(*job, {.stop = runtime::StopSpec{.epochs = 2}}).message()),
+      HasSubstr("no epochs"));
+  EXPECT_TRUE(sim.engine->Update(*job, {.stop = runtime::StopSpec{.steps = 10}}).ok());
+  EXPECT_EQ(WaitUntilFinal(*sim.engine, *job).state, JobState::kSucceeded);
+
+  const auto cpu = MakeEngine({.memory = MiB(16)});
+  EXPECT_THAT(std::string(cpu->Submit(BareJob({})).status().message()),
+              HasSubstr("data.train is missing"));
+}
+
+TEST(SimEngine, TheSameSubmissionsUnderAHeldClockTakeTheSameTimes) {
+  for (const char* name : {"v100-16gb", "v100-16gb+vector"}) {
+    std::vector<std::vector<int64_t>> runs;
+    for (int run = 0; run < 2; ++run) {
+      const SimEngine sim = MakeSim(name, {.memory = MiB(96)});
+      sim.device->HoldClock();
+      std::vector<JobId> jobs;
+      for (const JobOptions& options :
+           {JobOptions{.net = Net::kCnn, .batch = 256, .width = 64, .steps = 20},
+            JobOptions{
+                .net = Net::kMlp, .optim = Optim::kAdam, .batch = 512, .width = 1024, .steps = 60},
+            JobOptions{
+                .net = Net::kCnn, .optim = Optim::kAdam, .batch = 128, .width = 96, .steps = 15},
+            JobOptions{.net = Net::kMlp, .batch = 64, .steps = 90}}) {
+        const auto job = sim.engine->Submit(BareJob(options));
+        ASSERT_TRUE(job.ok()) << job.status();
+        jobs.push_back(*job);
+      }
+      EXPECT_EQ(sim.device->Now(), Micros(0));
+      sim.device->ReleaseClock();
+      runs.emplace_back();
+      for (const JobId job : jobs) {
+        const JobInfo info = WaitUntilFinal(*sim.engine, job);
+        EXPECT_EQ(info.state, JobState::kSucceeded) << info.message;
+        runs.back().push_back(info.device_start.count());
+        runs.back().push_back(info.elapsed.count());
+      }
+      const runtime::OverlapReport overlap = sim.engine->Overlap();
+      for (const Micros time : {overlap.wall, overlap.busy, overlap.concurrent}) {
+        EXPECT_GT(time, Micros(0));
+        runs.back().push_back(time.count());
+      }
+    }
+    EXPECT_THAT(runs[1], ElementsAreArray(runs[0])) << name;
+  }
+}
+
+TEST(SimEngine, SpeedAndShareAreInDeviceTime) {
+  const SimEngine sim = MakeSim("v100-16gb", {.memory = GiB(1)});
+  sim.device->HoldClock();
+  // Equal jobs: half of the busy time each.
+  const auto a = sim.engine->Submit(BareJob({.net = Net::kCnn, .batch = 4096, .steps = 1'000'000}));
+  const auto b = sim.engine->Submit(BareJob({.net = Net::kCnn, .batch = 4096, .steps = 1'000'000}));
+  ASSERT_TRUE(a.ok() && b.ok());
+  sim.device->ReleaseClock();
+  JobInfo info = WaitForStep(*sim.engine, *a, 50);
+  while (info.steps_per_second == 0 && !runtime::IsFinal(info.state)) {
+    info = *sim.engine->WaitForChange(*a, info.version, absl::InfiniteFuture());
+  }
+  const double per_second =
+      static_cast<double>(info.step) / static_cast<double>(info.elapsed.count()) * 1e6;
+  EXPECT_NEAR(info.steps_per_second / per_second, 1, 0.1);
+  EXPECT_NEAR(info.share, 0.5, 0.1);
+  ASSERT_TRUE(info.eta.has_value());
+  EXPECT_NEAR(absl::ToDoubleSeconds(*info.eta) * per_second / 1e6, 1, 0.1);
+  EXPECT_TRUE(sim.engine->Cancel(*a).ok());
+  EXPECT_TRUE(sim.engine->Cancel(*b).ok());
+}
+
+TEST(SimEngine, StagedBatchesLieOnTheHostAndTheLedgerSums) {
+  const SimEngine sim = MakeSim("v100-16gb", {.memory = MiB(64)});
+  std::vector<JobId> jobs;
+  for (int j = 0; j < 3; ++j) {
+    const auto job =
+        sim.engine->Submit(BareJob({.net = Net::kCnn, .batch = 256, .width = 64, .steps = 300}));
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(sim.engine->Get(*job)->staging, Bytes(0));
+    jobs.push_back(*job);
+  }
+  // 256 images and labels and the number of valid rows, each aligned, three times.
+  const Bytes slots = (Bytes(256 * 64 * 4) + Bytes(256 * 8) + Bytes(256)) * 3;
+  bool staged = false, all_final = false;
+  while (!all_final) {
+    const runtime::MemoryReport memory = sim.engine->Memory();
+    Bytes sum;
+    for (const auto& [name, bytes] : memory.classes) sum += bytes;
+    ASSERT_EQ(sum, memory.pool);
+    ASSERT_EQ(memory.classes.at("staging"), Bytes(0));
+    ASSERT_EQ(memory.host.at("staging").count() % slots.count(), 0);
+    staged |= memory.host.at("staging") > Bytes(0);
+    all_final = true;
+    for (const JobId job : jobs) all_final &= runtime::IsFinal(sim.engine->Get(job)->state);
+  }
+  EXPECT_TRUE(staged);
+  EXPECT_GT(sim.engine->Overlap().shared, 0);
+  EXPECT_GT(sim.engine->Overlap().concurrent, Micros(0));
+}
+
+TEST(SimEngine, MoreThanTheDeviceHasIsRefused) {
+  const auto engine = Engine::Create(*device::OpenSim("v100-16gb", {}), {.memory = GiB(16)});
+  EXPECT_EQ(engine.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(engine.status().message()), HasSubstr("the device's 15.0 GiB"));
+  const SimEngine sim = MakeSim("v100-16gb", {.memory = MiB(8)});
+  const absl::Status status =
+      sim.engine->Submit(BareJob({.net = Net::kCnn, .batch = 9999})).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+}
+
+// The cpu, told that its memory is not the host's: batches are staged in host memory then.
+class FarDevice final : public device::Device {
+ public:
+  FarDevice() : cpu_(*device::OpenDevice("cpu", {})), spec_(cpu_->spec()) {
+    spec_.host_memory = false;
+  }
+  const DeviceSpec& spec() const override { return spec_; }
+  memory::GranuleSource& granules() override { return cpu_->granules(); }
+  absl::StatusOr<graph::Graph> Lower(graph::Graph graph) const override {
+    return cpu_->Lower(std::move(graph));
+  }
+  absl::StatusOr<std::unique_ptr<device::Program>> Compile(
+      const graph::Graph& graph) const override {
+    return cpu_->Compile(graph);
+  }
+  device::StreamId CreateStream() override { return cpu_->CreateStream(); }
+  void DestroyStream(device::StreamId stream) override { cpu_->DestroyStream(stream); }
+  void Launch(device::StreamId stream, const device::LaunchArgs& args) override {
+    cpu_->Launch(stream, args);
+  }
+  void Copy(device::StreamId stream, void* to, const void* from, Bytes bytes) override {
+    cpu_->Copy(stream, to, from, bytes);
+  }
+  void Write(device::StreamId stream, void* to, absl::Span<const char> bytes) override {
+    cpu_->Write(stream, to, bytes);
+  }
+  device::EventId Record(device::StreamId stream) override { return cpu_->Record(stream); }
+  void Wait(device::StreamId stream, device::EventId event) override { cpu_->Wait(stream, event); }
+  device::EventState Query(device::EventId event) const override { return cpu_->Query(event); }
+  void Release(device::EventId event) override { cpu_->Release(event); }
+  void AwaitProgress(absl::Duration timeout) override { cpu_->AwaitProgress(timeout); }
+  void Wake() override { cpu_->Wake(); }
+  void Synchronize(device::StreamId stream) override { cpu_->Synchronize(stream); }
+  Micros Now() const override { return cpu_->Now(); }
+
+ private:
+  std::unique_ptr<device::Device> cpu_;
+  DeviceSpec spec_;
+};
+
+TEST(FarMemory, BatchesStagedOnTheHostGiveTheSameBits) {
+  const auto near = MakeEngine({.memory = MiB(16)});
+  const auto far = Engine::Create(std::make_unique<FarDevice>(), {.memory = MiB(16)});
+  ASSERT_TRUE(far.ok()) << far.status();
+  std::vector<std::string> prints;
+  for (Engine* engine : {near.get(), far->get()}) {
+    const auto job = engine->Submit(MakeJob({.net = Net::kCnn, .steps = 40, .validate = true}));
+    ASSERT_TRUE(job.ok()) << job.status();
+    const JobInfo info = WaitUntilFinal(*engine, *job);
+    EXPECT_EQ(info.staging > Bytes(0), engine == near.get());
+    prints.push_back(Fingerprint(*engine, *job));
+  }
+  EXPECT_EQ(prints[0], prints[1]);
+}
+
+}  // namespace
+}  // namespace ebb::testing
