@@ -259,7 +259,7 @@ std::string DeviceText(const v1::DeviceReport& report) {
     rows.push_back({"constants", absl::StrCat("sha256:", report.constants_sha256())});
   }
   if (report.peak_flops() > 0) {
-    rows.push_back({"peak", absl::StrFormat("%.3g GFLOP/s, %.3g GB/s", report.peak_flops() / 1e9,
+    rows.push_back({"peak", absl::StrFormat("%.4g TFLOP/s, %.4g GB/s", report.peak_flops() / 1e12,
                                             report.peak_bandwidth() / 1e9)});
   }
   return Table(rows);
