@@ -383,13 +383,19 @@ TEST_F(WireTest, ValuesOutOfRangeAreNamed) {
     EXPECT_THAT(ErrorOf(absl::StatusCode::kInvalidArgument, {assignment}), HasSubstr(part))
         << assignment;
   }
-  for (const char* field : {"model", "data", "batch_size", "loss", "optimizer", "stop"}) {
+  for (const char* field : {"model", "batch_size", "loss", "optimizer", "stop"}) {
     v1::JobSpec spec = Base();
     spec.GetReflection()->ClearField(&spec, spec.GetDescriptor()->FindFieldByName(field));
     const auto job = Convert(spec);
     EXPECT_EQ(job.status().code(), absl::StatusCode::kInvalidArgument) << field;
     EXPECT_THAT(std::string(job.status().message()), HasSubstr(field));
   }
+  // Whether data may be missing depends on the device: the engine judges.
+  v1::JobSpec bare = Base();
+  bare.clear_data();
+  const auto job = Convert(bare);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->train.data, nullptr);
   EXPECT_EQ(Convert(With({"model.onnx=sha256:0123456789"})).status().code(),
             absl::StatusCode::kNotFound);
   EXPECT_EQ(Convert(With({"model.onnx=/etc/passwd"})).status().code(),

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/sha256.h"
 #include "device/sim/profile.h"
 #include "gmock/gmock.h"
@@ -82,6 +83,22 @@ TEST(SimProfile, MistakesAreNamedWithTheirLine) {
   EXPECT_THAT(ErrorWith("interference: 0.03", "# nothing"),
               HasSubstr("missing: interference; a profile has every constant"));
   EXPECT_THAT(ErrorWith("name: Tesla", "? [a]\n: 1\nname: Tesla"), HasSubstr("must be a name"));
+}
+
+TEST(SimProfile, ThePageNamesEveryConstant) {
+  std::ifstream file(absl::StrCat(EBB_SOURCE_DIR, "/docs/device_sim.md"));
+  std::stringstream page;
+  page << file.rdbuf();
+  const std::string text = TextOf("v100-16gb");
+  int constants = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const size_t colon = line.find(": ");
+    if (colon == absl::string_view::npos || line[0] == '#' || line.substr(0, colon) == "name")
+      continue;
+    ++constants;
+    EXPECT_THAT(page.str(), HasSubstr(absl::StrCat("`", line.substr(0, colon), "`")));
+  }
+  EXPECT_GE(constants, 22);
 }
 
 TEST(SimProfile, WhatIsNoMappingIsRefused) {
