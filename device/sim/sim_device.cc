@@ -93,11 +93,11 @@ void SimDevice::DestroyStream(StreamId stream) {
 void SimDevice::Launch(StreamId stream, const LaunchArgs& args) {
   const auto& kernels = static_cast<const SimProgram*>(args.program)->kernels;
   EBB_CHECK(args.first >= 0 && args.last < static_cast<int>(kernels.size()));
-  const auto count = static_cast<size_t>(args.last - args.first + 1);
+  const auto first = static_cast<size_t>(args.first);
+  const size_t count = static_cast<size_t>(args.last) + 1 - first;
   MutexLock lock(&mu_);
-  timeline_.Launch(stream,
-                   absl::MakeConstSpan(kernels).subspan(static_cast<size_t>(args.first), count),
-                   args.first == 0 ? StepStart::kYes : StepStart::kNo);
+  timeline_.Launch(stream, absl::MakeConstSpan(kernels).subspan(first, count),
+                   first == 0 ? StepStart::kYes : StepStart::kNo);
   changed_.SignalAll();
 }
 

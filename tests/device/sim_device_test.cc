@@ -88,7 +88,7 @@ TEST_F(SimDeviceTest, TimeStopsAtEveryEventThatCompletes) {
   EXPECT_EQ(device_.Now(), Micros(0));
   for (int i = 0; i < 3; ++i) {
     device_.AwaitProgress(absl::InfiniteDuration());
-    EXPECT_EQ(device_.Now(), Micros(10 * (i + 1)));
+    EXPECT_EQ(device_.Now(), Micros(10) * (i + 1));
     EXPECT_TRUE(device_.Query(events[i]).complete);
   }
 }

@@ -135,10 +135,10 @@ TEST(SimCost, EveryShareIsAShare) {
 TEST(SimWorkspace, IsOfBothActivationsForThreeByThreeAndOfTheOutputElse) {
   const std::string x = "x = input f32[2,8,16,16]\n";
   EXPECT_EQ(LastWorkspace(x + "w = param f32[4,8,3,3]\ny = Conv(x, w) " + kConv3x3),
-            Bytes(4 * 2 * (8 + 4) * 256));
+            Bytes(int64_t{4} * 2 * (8 + 4) * 256));
   EXPECT_EQ(LastWorkspace(x + "w = param f32[4,8,3,3]\ny = Conv(x, w) "
                               "{strides=[2,2], pads=[1,1,1,1], dilations=[1,1], groups=1}"),
-            Bytes(4 * 2 * 4 * 64));
+            Bytes(int64_t{4} * 2 * 4 * 64));
   EXPECT_EQ(LastWorkspace(x + "w = param f32[4,8,1,1]\ny = Conv(x, w) "
                               "{strides=[1,1], pads=[0,0,0,0], dilations=[1,1], groups=1}"),
             Bytes(0));
@@ -146,7 +146,7 @@ TEST(SimWorkspace, IsOfBothActivationsForThreeByThreeAndOfTheOutputElse) {
   // The gradient of a strided convolution: dy, not what it makes.
   EXPECT_EQ(LastWorkspace(x + "dy = input f32[2,4,8,8]\ndw = ConvGradWeight(dy, x) {strides=[2,2], "
                               "pads=[1,1,1,1], dilations=[1,1], groups=1, weight_shape=[4,8,3,3]}"),
-            Bytes(4 * 2 * 4 * 64));
+            Bytes(int64_t{4} * 2 * 4 * 64));
 }
 
 TEST(SimWorkspace, HasACap) {

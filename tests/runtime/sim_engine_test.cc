@@ -45,7 +45,7 @@ TEST(SimEngine, RunsAJobWithoutWeightsAndDataAndInventsNothing) {
   EXPECT_EQ(info.state, JobState::kSucceeded) << info.message;
   EXPECT_EQ(info.step, 25);
   EXPECT_EQ(info.total_epochs, 0);
-  EXPECT_GT(info.elapsed, Micros(25 * 200));  // at least the host's work of every step
+  EXPECT_GT(info.elapsed, Micros(25) * 200);  // at least the host's work of every step
   EXPECT_LE(info.device_start + info.elapsed, sim.device->Now());
   EXPECT_TRUE(info.last.empty());
   EXPECT_TRUE(sim.engine->Metrics(*job, 0)->empty());
@@ -177,7 +177,7 @@ TEST(SimEngine, StagedBatchesLieOnTheHostAndTheLedgerSums) {
     jobs.push_back(*job);
   }
   // 256 images and labels and the number of valid rows, each aligned, three times.
-  const Bytes slots = (Bytes(256 * 64 * 4) + Bytes(256 * 8) + Bytes(256)) * 3;
+  const Bytes slots = (Bytes(4) * 256 * 64 + Bytes(8) * 256 + Bytes(256)) * 3;
   EXPECT_EQ(sim.engine->Memory().host.at("staging"), slots * 3);
   sim.device->ReleaseClock();
   bool all_final = false;
