@@ -60,7 +60,7 @@ char* ActiveJob::Resident(absl::string_view name, int program) const {
 char* ActiveJob::Staged(int slot, Bytes offset) const {
   const Bytes at = prepared->slot_bytes * slot + offset;
   if (prepared->stages_in_pool) return region->base() + (ResidentBytes() + at).count();
-  return host_slots == nullptr ? NoBytes() : host_slots.get() + at.count();
+  return prepared->host->base() + at.count();
 }
 
 const device::Bindings& ActiveJob::Bind(int program, memory::End end, char* base, Bytes size) {

@@ -22,12 +22,6 @@
 
 namespace ebb::runtime {
 
-// Where a copy may pretend to come from or go to on a device that moves nothing: a host address.
-inline char* NoBytes() {
-  static char byte = 0;
-  return &byte;
-}
-
 // A step from the moment its batch is being staged until its last launch is complete.
 struct StepRun {
   StepItem item;
@@ -64,7 +58,6 @@ struct ActiveJob {
 
   // Resident state, then the slots that lie in the pool; null until admitted.
   std::unique_ptr<memory::Region> region;
-  std::unique_ptr<char[]> host_slots;  // those that do not, where the device computes
   LaneId lane;
   std::array<std::shared_ptr<EpochCache>, 2> caches = {std::make_shared<EpochCache>(),
                                                        std::make_shared<EpochCache>()};
@@ -103,6 +96,8 @@ struct ActiveJob {
   Bytes RegionBytes() const { return ResidentBytes() + StagingBytes(); }
   // Where a field of a staged batch lies: `offset` bytes into its slot.
   char* Staged(int slot, Bytes offset) const;
+  // Where the resident state goes to and comes from on a device that moves no bytes.
+  char* HostImage() const { return prepared->host->base() + prepared->StagingOnHost().count(); }
   char* Resident(absl::string_view name, int program) const;
   // The address table for a step of `program` on `end` of the lane [base, base+size). Made on the
   // first call for a lane, which is when the job is put there (BindAll): steps take nothing large

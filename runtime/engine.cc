@@ -7,6 +7,7 @@
 #include "runtime/board.h"
 #include "runtime/engine_loop.h"
 #include "runtime/prepare.h"
+#include "runtime/resident.h"
 
 namespace ebb::runtime {
 namespace {
@@ -35,6 +36,7 @@ class EngineImpl final : public Engine {
     EBB_ASSIGN_OR_RETURN(std::unique_ptr<PreparedJob> prepared,
                          Prepare(std::move(spec), *device_, prepare));
     EBB_RETURN_IF_ERROR(CheckFits(*prepared));
+    EBB_RETURN_IF_ERROR(AllocateHost(device_->spec(), prepared.get()));
     JobId id;
     if (!loop_.Call([&] { id = loop_.Submit(std::move(prepared)); })) return Stopped();
     return id;

@@ -89,7 +89,7 @@ void EngineLoop::Upload(ActiveJob& job) {
   auto image = std::make_shared<std::vector<char>>();
   if (device_->spec().computes) *image = InitialImage(*job.prepared);
   job.prepared->weights.clear();  // the image has them
-  CopyAside(job, job.region->base(), image->empty() ? NoBytes() : image->data(),
+  CopyAside(job, job.region->base(), image->empty() ? job.HostImage() : image->data(),
             job.ResidentBytes(), [this, image](ActiveJob& job) {
               job.uploaded = true;
               Pump(job);
@@ -226,7 +226,7 @@ void EngineLoop::BeginSnapshot(ActiveJob& job) {
   job.snapshotting = true;
   const Bytes bytes = job.prepared->resident.state_end;
   if (!device_->spec().computes) {
-    CopyAside(job, NoBytes(), job.region->base(), bytes, [this](ActiveJob& job) {
+    CopyAside(job, job.HostImage(), job.region->base(), bytes, [this](ActiveJob& job) {
       EndJob(job.id, JobState::kSucceeded, EndReason::kNone, "");
     });
     return;

@@ -93,10 +93,6 @@ void EngineLoop::Recut() {
     auto region = pool_->Create(absl::StrCat("job ", job->id.value()), job->RegionBytes());
     EBB_CHECK(region.ok());
     job->region = *std::move(region);
-    if (const Bytes slots = job->prepared->StagingOnHost();
-        slots > Bytes(0) && device_->spec().computes) {
-      job->host_slots = std::make_unique<char[]>(static_cast<size_t>(slots.count()));
-    }
   }
   for (size_t l = 0; l < lanes_.size(); ++l) {
     if (packed[l].size > lanes_[l].region->size()) resize(l, packed[l].size);

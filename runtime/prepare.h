@@ -18,6 +18,7 @@
 #include "graph/liveness.h"
 #include "memory/stack_plan.h"
 #include "partitioner/partition.h"
+#include "runtime/host_buffer.h"
 #include "runtime/job.h"
 #include "runtime/steps.h"
 #include "scheduler/scheduler.h"
@@ -82,6 +83,9 @@ struct PreparedJob {
   // in the host's, from which a step copies its own over the bus.
   Bytes slot_bytes;
   bool stages_in_pool = true;
+  // Made by AllocateHost(): the slots on the host, then, on a device that does not compute, the
+  // addresses of a copy of the resident state. Null where neither is.
+  std::unique_ptr<HostBuffer> host;
   std::array<std::vector<Bytes>, 2> slot_offsets;  // of each binding, then of "ebb.valid"
   StepSequence::Shape steps;
   Bytes Peak() const;      // the larger of the two plans'

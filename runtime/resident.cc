@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/status.h"
 
 namespace ebb::runtime {
 namespace {
@@ -88,6 +89,16 @@ void LayOutSlots(Bytes alignment, PreparedJob* job) {
     end += alignment;  // ebb.valid
     job->slot_bytes = std::max(job->slot_bytes, end);
   }
+}
+
+absl::Status AllocateHost(const DeviceSpec& device, PreparedJob* job) {
+  if (device.computes && job->stages_in_pool) return absl::OkStatus();
+  const Bytes image = device.computes ? Bytes(0) : job->resident.bytes;
+  EBB_ASSIGN_OR_RETURN(job->host,
+                       HostBuffer::Create(job->StagingOnHost() + image,
+                                          device.computes ? HostBuffer::Backing::kMemory
+                                                          : HostBuffer::Backing::kAddresses));
+  return absl::OkStatus();
 }
 
 std::vector<char> InitialImage(const PreparedJob& job) {

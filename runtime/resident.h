@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "absl/status/status.h"
 #include "device/device.h"
 #include "graph/graph.h"
 #include "runtime/prepare.h"
@@ -13,6 +14,9 @@ namespace ebb::runtime {
 // Fill in job->resident and job->slot_*, from the programs and sources.
 void LayOutResidents(const device::Device& device, PreparedJob* job);
 void LayOutSlots(Bytes alignment, PreparedJob* job);
+
+// Fills in job->host, when the job has been found to fit.
+absl::Status AllocateHost(const DeviceSpec& device, PreparedJob* job);
 
 // The bytes that the job's resident region starts with.
 std::vector<char> InitialImage(const PreparedJob& job);

@@ -1,7 +1,10 @@
-// The engine on devices that do not compute, or whose memory is not the host's.
+// The engine on devices that do not compute, or whose memory is not the host's; every access to a
+// simulated one is checked for races.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "device/check/race_check.h"
+#include "device/forwarding_device.h"
 #include "device/sim/sim_device.h"
 #include "runtime/engine.h"
 #include "tests/testing/jobs.h"
@@ -24,7 +27,9 @@ SimEngine MakeSim(const std::string& name, runtime::EngineOptions options) {
   auto device = device::OpenSim(name, {});
   EXPECT_TRUE(device.ok()) << device.status();
   SimEngine sim{.device = device->get()};
-  auto engine = Engine::Create(*std::move(device), options);
+  auto checked = device::CheckRaces(
+      *std::move(device), {.on_fault = [](const std::string& fault) { ADD_FAILURE() << fault; }});
+  auto engine = Engine::Create(std::move(checked), options);
   EXPECT_TRUE(engine.ok()) << engine.status();
   sim.engine = *std::move(engine);
   return sim;
@@ -205,43 +210,44 @@ TEST(SimEngine, MoreThanTheDeviceHasIsRefused) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
 }
 
-// The cpu, told that its memory is not the host's: batches are staged in host memory then.
-class FarDevice final : public device::Device {
+class DropsWaits final : public device::ForwardingDevice {
  public:
-  FarDevice() : cpu_(*device::OpenDevice("cpu", {})), spec_(cpu_->spec()) {
+  using ForwardingDevice::ForwardingDevice;
+  void Wait(device::StreamId, device::EventId) override {}
+};
+
+TEST(SimEngine, TheRaceCheckSeesAWaitThatIsMissing) {
+  int faults = 0;
+  auto device = *device::OpenSim("v100-16gb", {});
+  SimDevice* sim = device.get();
+  sim->HoldClock();
+  auto checked =
+      device::CheckRaces(std::move(device), {.on_fault = [&](const std::string&) { ++faults; }});
+  const auto engine = Engine::Create(std::make_unique<DropsWaits>(std::move(checked)),
+                                     {.memory = MiB(48), .max_lanes = 1, .max_in_flight = 4});
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  std::vector<JobId> jobs;
+  for (int j = 0; j < 3; ++j) {
+    const auto job =
+        (*engine)->Submit(BareJob({.net = Net::kCnn, .batch = 256, .width = 64, .steps = 100}));
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_GT((*engine)->Get(*job)->step_peak * 2, MiB(48));  // two cannot rise at once
+    jobs.push_back(*job);
+  }
+  sim->ReleaseClock();
+  for (const JobId job : jobs) WaitUntilFinal(**engine, job);
+  EXPECT_GT(faults, 0);
+}
+
+// The cpu, told that its memory is not the host's: batches are staged in host memory then.
+class FarDevice final : public device::ForwardingDevice {
+ public:
+  FarDevice() : ForwardingDevice(*device::OpenDevice("cpu", {})), spec_(inner().spec()) {
     spec_.host_memory = false;
   }
   const DeviceSpec& spec() const override { return spec_; }
-  memory::GranuleSource& granules() override { return cpu_->granules(); }
-  absl::StatusOr<graph::Graph> Lower(graph::Graph graph) const override {
-    return cpu_->Lower(std::move(graph));
-  }
-  absl::StatusOr<std::unique_ptr<device::Program>> Compile(
-      const graph::Graph& graph) const override {
-    return cpu_->Compile(graph);
-  }
-  device::StreamId CreateStream() override { return cpu_->CreateStream(); }
-  void DestroyStream(device::StreamId stream) override { cpu_->DestroyStream(stream); }
-  void Launch(device::StreamId stream, const device::LaunchArgs& args) override {
-    cpu_->Launch(stream, args);
-  }
-  void Copy(device::StreamId stream, void* to, const void* from, Bytes bytes) override {
-    cpu_->Copy(stream, to, from, bytes);
-  }
-  void Write(device::StreamId stream, void* to, absl::Span<const char> bytes) override {
-    cpu_->Write(stream, to, bytes);
-  }
-  device::EventId Record(device::StreamId stream) override { return cpu_->Record(stream); }
-  void Wait(device::StreamId stream, device::EventId event) override { cpu_->Wait(stream, event); }
-  device::EventState Query(device::EventId event) const override { return cpu_->Query(event); }
-  void Release(device::EventId event) override { cpu_->Release(event); }
-  void AwaitProgress(absl::Duration timeout) override { cpu_->AwaitProgress(timeout); }
-  void Wake() override { cpu_->Wake(); }
-  void Synchronize(device::StreamId stream) override { cpu_->Synchronize(stream); }
-  Micros Now() const override { return cpu_->Now(); }
 
  private:
-  std::unique_ptr<device::Device> cpu_;
   DeviceSpec spec_;
 };
 
