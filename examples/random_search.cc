@@ -114,12 +114,13 @@ std::vector<Trial> DrawTrials(const Options& options, const v1::JobSpec& base) {
 
 class Search {
  public:
-  Search(client::Client* client, std::vector<Trial>* trials) : client_(client), trials_(*trials) {}
+  Search(client::Client* client, std::vector<Trial>* trials)
+      : client_(client), count_(trials->size()), trials_(*trials) {}
 
   // Runs all trials, `parallel` at a time; the first error that is not one trial's own ends it.
   absl::Status Run(int parallel) {
     std::vector<std::thread> threads;
-    for (int k = 0; k < std::min<int>(parallel, static_cast<int>(trials_.size())); ++k) {
+    for (int k = 0; k < std::min<int>(parallel, static_cast<int>(count_)); ++k) {
       threads.emplace_back([this] { Work(); });
     }
     for (std::thread& thread : threads) thread.join();
@@ -133,7 +134,7 @@ class Search {
       size_t t = 0;
       {
         MutexLock lock(&mu_);
-        if (!status_.ok() || interrupted || next_ == trials_.size()) return;
+        if (!status_.ok() || interrupted || next_ == count_) return;
         t = next_++;
       }
       if (const absl::Status status = RunTrial(t); !status.ok()) {
@@ -145,7 +146,12 @@ class Search {
   }
 
   absl::Status RunTrial(size_t t) {
-    const auto job = client_->Submit(trials_[t].spec);
+    v1::JobSpec spec;
+    {
+      MutexLock lock(&mu_);
+      spec = trials_[t].spec;
+    }
+    const auto job = client_->Submit(spec);
     if (absl::IsUnavailable(job.status())) return job.status();
     if (!job.ok()) {  // refused: this one's own matter
       Say(t, absl::StrCat("refused: ", std::string(job.status().message())));
@@ -202,8 +208,9 @@ class Search {
   }
 
   client::Client* const client_;
+  const size_t count_;
   Mutex mu_;
-  std::vector<Trial>& trials_ ABSL_GUARDED_BY(mu_);  // specs never change
+  std::vector<Trial>& trials_ ABSL_GUARDED_BY(mu_);
   size_t next_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Status status_ ABSL_GUARDED_BY(mu_);
 };

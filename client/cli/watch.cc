@@ -70,7 +70,8 @@ class Display {
   };
 
   // A line for every change of state and every evaluation, and one a second between them.
-  void PrintLine(Row* row, bool changed, const v1::WatchResponse& update) {
+  void PrintLine(Row* row, bool changed, const v1::WatchResponse& update)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     bool evaluated = false;
     for (const v1::MetricPoint& point : update.points()) {
       evaluated = evaluated || !absl::StartsWith(point.name(), "train/");
@@ -94,7 +95,7 @@ class Display {
     std::fflush(stdout);
   }
 
-  void Draw() {
+  void Draw() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     std::string text;
     if (drawn_rows_ > 0) absl::StrAppend(&text, "\x1b[", drawn_rows_, "A");
     for (const Row& row : rows_) {
@@ -127,9 +128,9 @@ class Display {
 
   const Style style_;
   Mutex mu_;
-  std::vector<Row> rows_;
-  absl::Time drawn_ = absl::InfinitePast();
-  size_t drawn_rows_ = 0;
+  std::vector<Row> rows_ ABSL_GUARDED_BY(mu_);
+  absl::Time drawn_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  size_t drawn_rows_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace
