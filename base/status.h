@@ -20,7 +20,7 @@ absl::Status Annotate(const absl::Status& status, absl::string_view context);
       return ebb_status;                                      \
     }                                                         \
   } while (false)
-
+// NOLINTBEGIN(bugprone-macro-parentheses): `lhs` may declare a variable.
 #define EBB_CONCAT_INNER(a, b) a##b
 #define EBB_CONCAT(a, b) EBB_CONCAT_INNER(a, b)
 #define EBB_ASSIGN_OR_RETURN(lhs, expr) \
@@ -29,3 +29,4 @@ absl::Status Annotate(const absl::Status& status, absl::string_view context);
   auto tmp = (expr);                              \
   if (!tmp.ok()) return std::move(tmp).status();  \
   lhs = std::move(tmp).value()
+// NOLINTEND(bugprone-macro-parentheses)

@@ -1,7 +1,6 @@
 #include "base/units.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -30,14 +29,14 @@ std::optional<Bytes> ParseBytes(absl::string_view text) {
   double value = 0;
   if (end == 0 || !absl::SimpleAtod(text.substr(0, end), &value)) return std::nullopt;
   const std::string unit = absl::AsciiStrToLower(absl::StripAsciiWhitespace(text.substr(end)));
-  static constexpr const char* kPrefixes = "kmgtp";
+  static constexpr absl::string_view kPrefixes = "kmgtp";
   double scale = 1;
   if (!unit.empty() && unit != "b") {
-    const char* prefix = std::strchr(kPrefixes, unit[0]);
-    if (prefix == nullptr) return std::nullopt;
+    const size_t prefix = kPrefixes.find(unit[0]);
+    if (prefix == kPrefixes.npos) return std::nullopt;
     const absl::string_view rest = absl::string_view(unit).substr(1);
-    if (rest != "" && rest != "ib" && rest != "b") return std::nullopt;
-    scale = std::pow(rest == "b" ? 1000.0 : 1024.0, static_cast<double>(prefix - kPrefixes + 1));
+    if (!rest.empty() && rest != "ib" && rest != "b") return std::nullopt;
+    scale = std::pow(rest == "b" ? 1000.0 : 1024.0, static_cast<double>(prefix + 1));
   }
   value = std::round(value * scale);
   if (!(value < 9.2e18)) return std::nullopt;

@@ -63,22 +63,12 @@ void ConvertRow(const std::byte* from, std::byte* to, int64_t count) {
 
 template <class From>
 void ConvertRowTo(DType to_type, const std::byte* from, std::byte* to, int64_t count) {
-  switch (to_type) {
-    case DType::kF32:
-      return ConvertRow<From, float>(from, to, count);
-    case DType::kF64:
-      return ConvertRow<From, double>(from, to, count);
-    case DType::kI32:
-      if constexpr (std::is_integral_v<From>) return ConvertRow<From, int32_t>(from, to, count);
-      break;
-    case DType::kI64:
-      if constexpr (std::is_integral_v<From>) return ConvertRow<From, int64_t>(from, to, count);
-      break;
-    case DType::kU8:
-      if constexpr (std::is_integral_v<From>) return ConvertRow<From, uint8_t>(from, to, count);
-      break;
-    case DType::kBool:
-      break;
+  if (to_type == DType::kF32) return ConvertRow<From, float>(from, to, count);
+  if (to_type == DType::kF64) return ConvertRow<From, double>(from, to, count);
+  if constexpr (std::is_integral_v<From>) {
+    if (to_type == DType::kI32) return ConvertRow<From, int32_t>(from, to, count);
+    if (to_type == DType::kI64) return ConvertRow<From, int64_t>(from, to, count);
+    if (to_type == DType::kU8) return ConvertRow<From, uint8_t>(from, to, count);
   }
   EBB_CHECK(false && "a conversion that Validate() refuses");
 }

@@ -89,13 +89,13 @@ double Attrs::Float(absl::string_view name, double fallback) const {
 }
 
 std::vector<int64_t> Attrs::Ints(absl::string_view name, std::vector<int64_t> fallback) const {
-  const auto* value = Get<std::vector<int64_t>>(map_, name);
-  return value ? *value : std::move(fallback);
+  if (const auto* value = Get<std::vector<int64_t>>(map_, name)) return *value;
+  return fallback;
 }
 
 std::string Attrs::Str(absl::string_view name, std::string fallback) const {
-  const auto* value = Get<std::string>(map_, name);
-  return value ? *value : std::move(fallback);
+  if (const auto* value = Get<std::string>(map_, name)) return *value;
+  return fallback;
 }
 
 void Attrs::Erase(absl::string_view name) {

@@ -116,6 +116,7 @@ class Backward {
       gradient_[value.index()] = shares[0].gradient;
     } else {
       std::vector<ValueId> terms;
+      terms.reserve(shares.size());
       for (const Share& share : shares) terms.push_back(share.gradient);
       EBB_ASSIGN_OR_RETURN(gradient_[value.index()],
                            graph_.Add("AddN", absl::StrCat("grad/", graph_.value(value).name),

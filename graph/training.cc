@@ -104,7 +104,7 @@ absl::Status AddTraining(Graph& graph, const TrainingOptions& options, ValueId l
 
 }  // namespace
 
-absl::StatusOr<Graph> BuildTrainingGraph(Graph forward, const TrainingOptions& options) {
+absl::StatusOr<Graph> BuildTrainingGraph(const Graph& forward, const TrainingOptions& options) {
   EBB_ASSIGN_OR_RETURN(const ValueId root, CheckForward(forward, options));
   EBB_ASSIGN_OR_RETURN(GraphCopy copy, CopyLive(forward, root));
   Graph& graph = copy.graph;
@@ -120,7 +120,7 @@ absl::StatusOr<Graph> BuildTrainingGraph(Graph forward, const TrainingOptions& o
   return std::move(copy.graph);
 }
 
-absl::StatusOr<Graph> BuildEvalGraph(Graph forward, const TrainingOptions& options) {
+absl::StatusOr<Graph> BuildEvalGraph(const Graph& forward, const TrainingOptions& options) {
   EBB_ASSIGN_OR_RETURN(const ValueId root, CheckForward(forward, options));
   EBB_ASSIGN_OR_RETURN(GraphCopy copy, CopyForEval(forward, root));
   Graph& graph = copy.graph;

@@ -57,14 +57,14 @@ struct TrainingOptions {
   std::vector<ParamGroup> groups;
 };
 
-// Adds to `forward`: target inputs, the loss, metrics (kMetric values "metric/loss",
+// Adds to a copy of `forward`: target inputs, the loss, metrics (kMetric values "metric/loss",
 // "metric/<name>.sum" and "metric/<name>.count"), reverse-mode gradients, and for each parameter
 // its update right after its final gradient. A parameter used more than once gets the sum of its
 // gradients, added in node order. "ebb.hyper" (f64[4]: learning rate, step from 1, reserved) and,
 // if the graph draws random numbers, "ebb.rng" (i64[2]: seed, step) are kScalar values.
 // Dead forward nodes are dropped first. Execution order: forward, loss, metrics, then per forward
 // node in reverse its backward nodes and the updates that became possible.
-absl::StatusOr<Graph> BuildTrainingGraph(Graph forward, const TrainingOptions& options);
+absl::StatusOr<Graph> BuildTrainingGraph(const Graph& forward, const TrainingOptions& options);
 
 // Parameters that no update of a training graph writes: frozen, or the loss does not depend on
 // them.
@@ -73,7 +73,7 @@ std::vector<std::string> ParamsWithoutGradient(const Graph& training);
 // Forward with evaluation semantics (BatchNorm by running statistics, no dropout) and metrics as
 // sums over the first `ebb.valid` (kInput i64[1]) rows of the batch: "metric/loss.sum",
 // "metric/loss.count", ... Parameters and buffers keep their names, so that it shares them.
-absl::StatusOr<Graph> BuildEvalGraph(Graph forward, const TrainingOptions& options);
+absl::StatusOr<Graph> BuildEvalGraph(const Graph& forward, const TrainingOptions& options);
 
 // Without loss: gradients only, for tests. Adds a kMetric-free backward pass from the scalar value
 // `loss`; returns the gradient of each value of `wrt` in order (invalid when it is independent).

@@ -21,7 +21,7 @@ absl::StatusOr<HostTensor> Make(const NodeView& node, HostBudget& budget, DType 
 
 // out[i] = in[start + sum(index x strides)], strides in elements.
 absl::StatusOr<Tensors> Strided(const NodeView& node, HostBudget& budget, const HostTensor& in,
-                                Shape shape, const Shape& strides, int64_t start = 0) {
+                                const Shape& shape, const Shape& strides, int64_t start = 0) {
   Tensors list(1);
   EBB_ASSIGN_OR_RETURN(list[0], Make(node, budget, in.type.dtype, shape));
   const auto size = static_cast<size_t>(graph::SizeOf(in.type.dtype).count());

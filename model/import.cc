@@ -157,12 +157,11 @@ class Importer {
           return Invalid(absl::StrCat("two values are named '", name, "'"));
         }
         state_.values[name] = std::move(known);
-        if (copy + 1 < copies) {
-          state_.result.weights[name] = tensor;
-        } else {
-          state_.result.weights[name] = std::move(tensor);
-        }
       }
+      for (size_t copy = 1; copy < copies; ++copy) {
+        state_.result.weights[SplitName(proto.name(), copy)] = tensor;
+      }
+      state_.result.weights[proto.name()] = std::move(tensor);
     }
     return absl::OkStatus();
   }
@@ -268,7 +267,7 @@ class Importer {
           "data or on trained weights. ",
           AdviceFor(node.op_type())));
     }
-    const absl::Status status = op->convert(context);
+    absl::Status status = op->convert(context);
     EBB_RETURN_IF_ERROR(context.attr_status());
     if (status.ok() || absl::StrContains(status.message(), where)) return status;
     return Annotate(status, where);

@@ -184,7 +184,7 @@ Shape AttrReader::Dims(absl::string_view name) {
 }
 
 Ints AttrReader::Axes(absl::string_view name, size_t rank) {
-  const Ints axes = List(name);
+  Ints axes = List(name);
   for (size_t i = 0; i < axes.size(); ++i) {
     Check(axes[i] >= 0 && axes[i] < static_cast<int64_t>(rank), name, " has the axis ", axes[i],
           " of a tensor of rank ", rank);

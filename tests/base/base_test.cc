@@ -25,6 +25,7 @@ TEST(Units, ParseBytesReadsWhatPeopleWrite) {
   for (const char* bad : {"", "GiB", "-1", "4 XiB", "1e400", "9999999 PiB", "4GiBs", "1..2"}) {
     EXPECT_EQ(ParseBytes(bad), std::nullopt) << bad;
   }
+  EXPECT_EQ(ParseBytes(absl::string_view("1\0", 2)), std::nullopt);
 }
 
 TEST(Units, AlignUpIsTheNextMultiple) {

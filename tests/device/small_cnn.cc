@@ -103,12 +103,12 @@ absl::StatusOr<Graph> Forward(int64_t batch, int64_t width) {
 }  // namespace
 
 absl::StatusOr<Graph> SmallCnn(int64_t batch, int64_t width, GraphUse use) {
-  EBB_ASSIGN_OR_RETURN(Graph forward, Forward(batch, width));
+  EBB_ASSIGN_OR_RETURN(const Graph forward, Forward(batch, width));
   graph::TrainingOptions options;
   options.metrics = {{graph::MetricKind::kLoss}, {graph::MetricKind::kAccuracy}};
   options.optimizer.momentum = 0.9;
-  return use == GraphUse::kTraining ? BuildTrainingGraph(std::move(forward), options)
-                                    : BuildEvalGraph(std::move(forward), options);
+  return use == GraphUse::kTraining ? BuildTrainingGraph(forward, options)
+                                    : BuildEvalGraph(forward, options);
 }
 
 graph::TensorMap SmallCnnFeeds(const Graph& graph, uint64_t seed) {

@@ -93,7 +93,7 @@ class Trainer {
 
     graph::TrainingOptions options;
     options.optimizer = optimizer;
-    auto training = graph::BuildTrainingGraph(std::move(imported->graph), options);
+    auto training = graph::BuildTrainingGraph(imported->graph, options);
     if (!Keep(training.status())) return;
     for (const graph::Value& value : training->values) {
       if (value.slot_of.valid()) slots_[training->value(value.slot_of).name] = value.name;
