@@ -101,6 +101,11 @@ Usages FindUsages(const Graph& graph) {
       usages.try_emplace(node.inputs[2], Usage{Part::kNormBias});
       usages.try_emplace(node.inputs[3], Usage{Part::kMean});
       usages.try_emplace(node.inputs[4], Usage{Part::kVariance});
+    } else if (op == "LayerNorm") {
+      usages.try_emplace(node.inputs[1], Usage{Part::kNormScale});
+      if (node.inputs.size() > 2 && node.inputs[2].valid()) {
+        usages.try_emplace(node.inputs[2], Usage{Part::kNormBias});
+      }
     } else if (op == "Gather") {
       usages.try_emplace(node.inputs[0], Usage{Part::kEmbedding});
     } else if (op == "Mul" || op == "Add") {

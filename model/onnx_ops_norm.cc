@@ -62,28 +62,40 @@ absl::StatusOr<Ints> TrailingAxes(const ConvertContext& c) {
   return axes;
 }
 
+// A scale or bias of another shape than what is normalised, but one that broadcasts to it.
+absl::StatusOr<ValueId> AsTrailing(ConvertContext& c, size_t i, const Ints& shape) {
+  EBB_ASSIGN_OR_RETURN(const ValueId weight, c.Weight(i));
+  const Shape want(shape.begin(), shape.end()), have = c.TypeOf(weight).shape;
+  if (have == want) return weight;
+  if (graph::NumElements(have) == graph::NumElements(want)) {
+    return c.Emit("Reshape", {weight}, {{"shape", shape}});
+  }
+  if (graph::BroadcastShapes(have, want) == want) {
+    return c.Emit("Expand", {weight}, {{"shape", shape}});
+  }
+  return c.Unimplemented(absl::StrCat("input ", i, " is ", graph::ToString(have),
+                                      ", it must broadcast to the normalised axes ",
+                                      graph::ToString(want)));
+}
+
 absl::Status LayerNormalization(ConvertContext& c) {
   EBB_ASSIGN_OR_RETURN(const Ints axes, TrailingAxes(c));
+  const Shape& x_shape = c.shape(0);
+  const Ints trailing(x_shape.begin() + axes.front(), x_shape.end());
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
-  EBB_ASSIGN_OR_RETURN(const ValueId scale, c.Weight(1));
-  const graph::Attrs keep{{"axes", axes}, {"keepdims", int64_t{1}}};
-  EBB_ASSIGN_OR_RETURN(const ValueId mean, c.Emit("ReduceMean", {x}, keep));
-  EBB_ASSIGN_OR_RETURN(const ValueId centred, c.Emit("Sub", {x, mean}));
-  EBB_ASSIGN_OR_RETURN(const ValueId square, c.Emit("Mul", {centred, centred}));
-  EBB_ASSIGN_OR_RETURN(const ValueId variance, c.Emit("ReduceMean", {square}, keep));
-  EBB_ASSIGN_OR_RETURN(const ValueId shifted,
-                       c.Emit("Scale", {variance}, {{"shift", c.Float("epsilon", 1e-5)}}));
-  EBB_ASSIGN_OR_RETURN(const ValueId deviation, c.Emit("Sqrt", {shifted}));
-  EBB_ASSIGN_OR_RETURN(const ValueId normal, c.Emit("Div", {centred, deviation}));
-  if (c.Wants(1)) c.SetOutput(1, mean);
-  if (c.Wants(2)) {
-    EBB_ASSIGN_OR_RETURN(const ValueId inverse, c.Emit("Reciprocal", {deviation}));
-    c.SetOutput(2, inverse);
+  EBB_ASSIGN_OR_RETURN(const ValueId scale, AsTrailing(c, 1, trailing));
+  std::vector<ValueId> inputs = {x, scale};
+  if (c.Has(2)) {
+    EBB_ASSIGN_OR_RETURN(const ValueId bias, AsTrailing(c, 2, trailing));
+    inputs.push_back(bias);
   }
-  if (!c.Has(2)) return c.Result("Mul", {normal, scale});
-  EBB_ASSIGN_OR_RETURN(const ValueId bias, c.Weight(2));
-  EBB_ASSIGN_OR_RETURN(const ValueId scaled, c.Emit("Mul", {normal, scale}));
-  return c.Result("Add", {scaled, bias});
+  EBB_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                       c.EmitAll("LayerNorm", inputs,
+                                 {{"axis", axes.front()}, {"epsilon", c.Float("epsilon", 1e-5)}}));
+  for (size_t i = 0; i < 3; ++i) {
+    if (i == 0 || c.Wants(i)) c.SetOutput(i, outputs[i]);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status RmsNormalization(ConvertContext& c) {

@@ -30,6 +30,7 @@ absl::Span<const KernelRow> MatmulKernels();
 absl::Span<const KernelRow> ConvKernels();
 absl::Span<const KernelRow> PoolKernels();
 absl::Span<const KernelRow> BatchNormKernels();
+absl::Span<const KernelRow> LayerNormKernels();
 absl::Span<const KernelRow> LrnKernels();
 absl::Span<const KernelRow> SoftmaxKernels();
 absl::Span<const KernelRow> MovementKernels();

@@ -60,6 +60,16 @@ struct Clip {
   }
   float lo, hi;
 };
+struct HardTanh {
+  explicit HardTanh(const Attrs& a)
+      : lo(static_cast<float>(a.Float("min", -1))), hi(static_cast<float>(a.Float("max", 1))) {}
+  EBB_INLINE float operator()(float x) const { return Clamp(x, lo, hi); }
+  EBB_INLINE float operator()(float dy, float y) const {
+    const float above = y > lo ? dy : 0.0f;
+    return y < hi ? above : 0.0f;
+  }
+  float lo, hi;
+};
 struct HardSigmoid {
   explicit HardSigmoid(const Attrs& a)
       : alpha(static_cast<float>(a.Float("alpha", 0.2))),
@@ -249,6 +259,8 @@ constexpr KernelRow kRows[] = {
     {"GeluGrad", MakeGeluGrad},
     {"HardSigmoid", Unary<HardSigmoid>},
     {"HardSigmoidGrad", Gradient<HardSigmoid>},
+    {"HardTanh", Unary<HardTanh>},
+    {"HardTanhGrad", Gradient<HardTanh>},
     {"HardSwish", Unary<HardSwish>},
     {"HardSwishGrad", Gradient<HardSwish>},
     {"LeakyRelu", Unary<LeakyRelu>},

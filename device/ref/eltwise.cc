@@ -98,6 +98,15 @@ absl::StatusOr<Kernel> ClipGrad(const Graph& g, const Node& n) {
   return Map2(g, n, [=](double dy, double x) { return min <= x && x <= max ? dy : 0; });
 }
 
+absl::StatusOr<Kernel> HardTanh(const Graph& g, const Node& n) {
+  const double min = n.attrs.Float("min", -1), max = n.attrs.Float("max", 1);
+  return Map(g, n, [=](double x) { return std::min(std::max(x, min), max); });
+}
+absl::StatusOr<Kernel> HardTanhGrad(const Graph& g, const Node& n) {
+  const double min = n.attrs.Float("min", -1), max = n.attrs.Float("max", 1);
+  return Map2(g, n, [=](double dy, double y) { return min < y && y < max ? dy : 0; });
+}
+
 absl::StatusOr<Kernel> HardSigmoid(const Graph& g, const Node& n) {
   const double alpha = n.attrs.Float("alpha", 0.2);
   const double beta = n.attrs.Float("beta", 0.5);
@@ -248,6 +257,8 @@ absl::Span<const KernelRow> Elementwise() {
       {"TanhGrad", TanhGrad},
       {"Clip", Clip},
       {"ClipGrad", ClipGrad},
+      {"HardTanh", HardTanh},
+      {"HardTanhGrad", HardTanhGrad},
       {"HardSigmoid", HardSigmoid},
       {"HardSigmoidGrad", HardSigmoidGrad},
       {"HardSwish", HardSwish},

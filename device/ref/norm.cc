@@ -1,4 +1,4 @@
-// Batch normalisation, local response normalisation, softmax.
+// Batch, layer and local response normalisation, softmax.
 #include <algorithm>
 #include <cmath>
 
@@ -90,6 +90,75 @@ absl::StatusOr<Kernel> BatchNormInference(const Graph& graph, const Node& node) 
       ForChannel(split, c, [&](int64_t i) {
         Out<T>(args)[i] = static_cast<T>((In<T>(args, 0)[i] - mean) * slope + In<T>(args, 2)[c]);
       });
+    }
+  });
+}
+
+// ---- Layer normalisation: x is rows of what is normalised together. A row is read before it is
+// written, so that y may be x, and dx may be dy.
+
+struct LayerForm {
+  LayerForm(const Shape& x, int64_t axis)
+      : size(NumElements(Shape(x.begin() + axis, x.end()))), rows(NumElements(x) / size) {}
+  int64_t size, rows;
+};
+
+absl::StatusOr<Kernel> LayerNorm(const Graph& graph, const Node& node) {
+  const LayerForm form(InType(graph, node, 0).shape, node.attrs.Int("axis", 0));
+  const double epsilon = node.attrs.Float("epsilon", 1e-5);
+  return ForFloat(OutType(graph, node).dtype, [=](auto zero, const KernelArgs& args) {
+    using T = decltype(zero);
+    const T* scale = In<T>(args, 1);
+    const T* bias = In<T>(args, 2);
+    for (int64_t r = 0; r < form.rows; ++r) {
+      const T* x = In<T>(args, 0) + r * form.size;
+      T* y = Out<T>(args) + r * form.size;
+      double mean = 0;
+      for (int64_t i = 0; i < form.size; ++i) mean += x[i];
+      mean /= static_cast<double>(form.size);
+      double var = 0;
+      for (int64_t i = 0; i < form.size; ++i) var += (x[i] - mean) * (x[i] - mean);
+      const double inverse = 1 / std::sqrt(var / static_cast<double>(form.size) + epsilon);
+      for (int64_t i = 0; i < form.size; ++i) {
+        y[i] = static_cast<T>((x[i] - mean) * inverse * scale[i] + (bias ? bias[i] : 0));
+      }
+      Out<T>(args, 1)[r] = static_cast<T>(mean);
+      Out<T>(args, 2)[r] = static_cast<T>(inverse);
+    }
+  });
+}
+
+// (dy, x, scale, mean, inv_std) -> dx, dscale, dbias. With h = (x - mean) inv_std: dbias = sum dy
+// and dscale = sum dy h over the rows; in a row, with g = dy scale, dx = inv_std (g - mean(g) - h
+// mean(g h)).
+absl::StatusOr<Kernel> LayerNormGrad(const Graph& graph, const Node& node) {
+  const LayerForm form(InType(graph, node, 1).shape, node.attrs.Int("axis", 0));
+  return ForFloat(OutType(graph, node).dtype, [=](auto zero, const KernelArgs& args) {
+    using T = decltype(zero);
+    const auto n = static_cast<size_t>(form.size);
+    std::vector<double> dscale(n), dbias(n);
+    for (int64_t r = 0; r < form.rows; ++r) {
+      const T* dy = In<T>(args, 0) + r * form.size;
+      const T* x = In<T>(args, 1) + r * form.size;
+      const double mean = In<T>(args, 3)[r], inverse = In<T>(args, 4)[r];
+      double sum = 0, dot = 0;
+      for (size_t i = 0; i < n; ++i) {
+        const double h = (x[i] - mean) * inverse, g = static_cast<double>(dy[i]);
+        dscale[i] += g * h;
+        dbias[i] += g;
+        sum += g * In<T>(args, 2)[i];
+        dot += g * In<T>(args, 2)[i] * h;
+      }
+      for (size_t i = 0; i < n; ++i) {
+        const double h = (x[i] - mean) * inverse;
+        const double g = static_cast<double>(dy[i]) * In<T>(args, 2)[i];
+        Out<T>(args)[r * form.size + static_cast<int64_t>(i)] =
+            static_cast<T>(inverse * (g - (sum + h * dot) / static_cast<double>(n)));
+      }
+    }
+    for (size_t i = 0; i < n; ++i) {
+      Out<T>(args, 1)[i] = static_cast<T>(dscale[i]);
+      Out<T>(args, 2)[i] = static_cast<T>(dbias[i]);
     }
   });
 }
@@ -234,6 +303,8 @@ absl::Span<const KernelRow> Norm() {
       {"BatchNormGrad", BatchNormGrad<false>},
       {"BatchNormInference", BatchNormInference},
       {"BatchNormInferenceGrad", BatchNormGrad<true>},
+      {"LayerNorm", LayerNorm},
+      {"LayerNormGrad", LayerNormGrad},
       {"Lrn", Lrn},
       {"LrnGrad", LrnGrad},
       {"Softmax", Softmax<SoftmaxKind::kProbability>},

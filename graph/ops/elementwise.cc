@@ -12,6 +12,10 @@ void ClipAttrs(AttrReader& attrs) {
   attrs.Bound("min");
   attrs.Bound("max");
 }
+void HardTanhAttrs(AttrReader& attrs) {
+  const double min = attrs.Float("min", -1), max = attrs.Float("max", 1);
+  attrs.Check(min < max, "min is ", min, ", needs to be less than max, ", max);
+}
 void HardSigmoidAttrs(AttrReader& attrs) {
   attrs.Float("alpha", 0.2);
   attrs.Float("beta", 0.5);
@@ -120,6 +124,8 @@ absl::Span<const OpDef> Elementwise() {
       UnaryGrad<3>("TanhGrad"),
       Unary<2, ClipAttrs>("Clip", GradFromInput),
       UnaryGrad<2, ClipAttrs>("ClipGrad"),
+      Unary<2, HardTanhAttrs>("HardTanh", GradFromOutput),
+      UnaryGrad<2, HardTanhAttrs>("HardTanhGrad"),
       Unary<4, HardSigmoidAttrs>("HardSigmoid", GradFromInput),
       UnaryGrad<4, HardSigmoidAttrs>("HardSigmoidGrad"),
       Unary<5>("HardSwish", GradFromInput),

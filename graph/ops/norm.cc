@@ -1,4 +1,4 @@
-// Batch normalisation, local response normalisation, softmax.
+// Batch, layer and local response normalisation, softmax.
 #include <algorithm>
 
 #include "graph/ops/common.h"
@@ -86,6 +86,69 @@ absl::Status BatchNormInferenceGrad(GradContext& grad) {
   return EmitBatchGrad(grad, "BatchNormInferenceGrad", node.inputs[3], node.inputs[4]);
 }
 
+// ---- Layer normalisation of x over its axes from `axis` on.
+
+struct LayerInput {
+  TensorType x;
+  TensorType weight;  // the shape of what is normalised
+  TensorType stats;   // that of the rest: one number a normalised group, rank as x
+};
+
+absl::StatusOr<LayerInput> ReadLayer(const ShapeContext& context, size_t i, AttrReader& attrs) {
+  EBB_ASSIGN_OR_RETURN(const TensorType* x, Required(context, i, "x"));
+  const size_t axis = attrs.Axis("axis", x->shape.size());
+  EBB_RETURN_IF_ERROR(attrs.Finish());
+  LayerInput layer{*x, {x->dtype, {}}, *x};
+  for (size_t d = axis; d < x->shape.size(); ++d) {
+    if (x->shape[d] == 0) {
+      return Invalid("x is ", ToString(*x), ": there are no elements to normalise");
+    }
+    layer.weight.shape.push_back(x->shape[d]);
+    layer.stats.shape[d] = 1;
+  }
+  return layer;
+}
+
+// (x, scale, [bias]) -> y, mean, inv_std
+absl::StatusOr<Types> LayerNormShape(const ShapeContext& context) {
+  AttrReader attrs(context.attrs);
+  EpsilonAttr(attrs);
+  EBB_ASSIGN_OR_RETURN(const LayerInput layer, ReadLayer(context, 0, attrs));
+  EBB_RETURN_IF_ERROR(Exactly(context, 1, "scale", layer.weight));
+  EBB_ASSIGN_OR_RETURN(const TensorType* bias, Optional(context, 2, "bias"));
+  if (bias != nullptr) EBB_RETURN_IF_ERROR(Exactly(context, 2, "bias", layer.weight));
+  return Outputs({layer.x, layer.stats, layer.stats});
+}
+
+// (dy, x, scale, mean, inv_std) -> dx, dscale, dbias
+absl::StatusOr<Types> LayerNormGradShape(const ShapeContext& context) {
+  AttrReader attrs(context.attrs);
+  EBB_ASSIGN_OR_RETURN(const LayerInput layer, ReadLayer(context, 1, attrs));
+  EBB_RETURN_IF_ERROR(Exactly(context, 0, "dy", layer.x));
+  EBB_RETURN_IF_ERROR(Exactly(context, 2, "scale", layer.weight));
+  EBB_RETURN_IF_ERROR(Exactly(context, 3, "mean", layer.stats));
+  EBB_RETURN_IF_ERROR(Exactly(context, 4, "inv_std", layer.stats));
+  return Outputs({layer.x, layer.weight, layer.weight});
+}
+
+absl::Status LayerNormGrad(GradContext& grad) {
+  EBB_RETURN_IF_ERROR(RefuseGradOf(grad, 1, "the mean"));
+  EBB_RETURN_IF_ERROR(RefuseGradOf(grad, 2, "the inverse of the deviation"));
+  if (!grad.dy(0).valid() || (!Wants(grad, 0) && !Wants(grad, 1) && !Wants(grad, 2))) {
+    return absl::OkStatus();
+  }
+  const Node node = grad.node();
+  EBB_ASSIGN_OR_RETURN(
+      const std::vector<ValueId> made,
+      grad.EmitAll("LayerNormGrad",
+                   {grad.dy(0), node.inputs[0], node.inputs[1], node.outputs[1], node.outputs[2]},
+                   {{"axis", node.attrs.Int("axis", 0)}}));
+  for (size_t i = 0; i < 3; ++i) {
+    if (Wants(grad, i)) grad.SetGrad(i, made[i]);
+  }
+  return absl::OkStatus();
+}
+
 // ---- Local response normalisation: x [N,C,...].
 
 void LrnAttrs(AttrReader& attrs) {
@@ -151,7 +214,8 @@ absl::Span<const OpDef> Norm() {
        .min_inputs = 5,
        .max_inputs = 5,
        .shape = BatchNormGradShape,
-       .flops = PerOutput<12>},
+       .flops = PerOutput<12>,
+       .in_place = 0},
       {.name = "BatchNormInference",
        .min_inputs = 5,
        .max_inputs = 5,
@@ -162,7 +226,21 @@ absl::Span<const OpDef> Norm() {
        .min_inputs = 5,
        .max_inputs = 5,
        .shape = BatchNormGradShape,
-       .flops = PerOutput<6>},
+       .flops = PerOutput<6>,
+       .in_place = 0},
+      {.name = "LayerNorm",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .shape = LayerNormShape,
+       .gradient = LayerNormGrad,
+       .flops = PerOutput<8>,
+       .in_place = 0},
+      {.name = "LayerNormGrad",
+       .min_inputs = 5,
+       .max_inputs = 5,
+       .shape = LayerNormGradShape,
+       .flops = PerOutput<12>,
+       .in_place = 0},
       {.name = "Lrn", .shape = LrnShape, .gradient = GradFromInput, .flops = LrnFlops},
       {.name = "LrnGrad", .min_inputs = 2, .max_inputs = 2, .shape = LrnShape, .flops = LrnFlops},
       Softmax("Softmax"),

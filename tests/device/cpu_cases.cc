@@ -38,6 +38,7 @@ void Elementwise(Cases& cases) {
       {"Tanh", {}},
       {"Clip", {{"min", -1.5}, {"max", 2.0}}},
       {"Clip", {{"max", 0.5}}},
+      {"HardTanh", {{"min", 0.0}, {"max", 4.0}}},
       {"HardSigmoid", {{"alpha", 0.3}, {"beta", 0.4}}},
       {"HardSwish", {}},
       {"Softplus", {}},
@@ -284,6 +285,21 @@ void Norm(Cases& cases) {
     for (const char* op : {"BatchNormGrad", "BatchNormInferenceGrad"}) {
       cases.push_back({op, {F(x), F(x), F({c}), F({c}), var}, epsilon, two, one});
     }
+  }
+  for (const auto& [x, axis] : std::vector<std::pair<Shape, int64_t>>{
+           {{5, 768}, 1}, {{3, 70, 5}, 1}, {{2, 100, 33}, 2}, {{9}, 0}, {{4, 1}, 1}}) {
+    const Shape weight(x.begin() + axis, x.end());
+    Shape stats = x;
+    std::fill(stats.begin() + axis, stats.end(), 1);
+    const Attrs attrs = {{"axis", axis}};
+    const Attrs epsilon = {{"axis", axis}, {"epsilon", 1e-3}};
+    cases.push_back({"LayerNorm", {F(x, 2, 3), F(weight), F(weight)}, epsilon, {}, {}});
+    cases.push_back({"LayerNorm", {F(x), F(weight)}, attrs, {}, {}});
+    cases.push_back({"LayerNormGrad",
+                     {F(x), F(x), F(weight, 0.5, 1.5), F(stats, -0.1, 0.1), F(stats, 1, 2)},
+                     attrs,
+                     {},
+                     {}});
   }
   for (const double beta : {0.75, 0.6}) {
     for (const int64_t size : {1, 4, 5}) {

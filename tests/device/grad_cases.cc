@@ -22,6 +22,8 @@ Cases Elementwise() {
   unary("Clip(x) {min=-0.5, max=0.25}", -1, 1, {-0.5, 0.25});
   unary("Clip(x) {min=0.0}", -1, 1, {0});
   unary("Clip(x) {max=0.0}", -1, 1, {0});
+  unary("HardTanh(x)", -2, 2, {-1, 1});
+  unary("HardTanh(x) {min=0.0, max=0.5}", -1, 1, {0, 0.5});
   unary("HardSigmoid(x)", -4, 4, {-2.5, 2.5});
   unary("HardSigmoid(x) {alpha=0.5, beta=0.25}", -3, 3, {-0.5, 1.5});
   unary("HardSwish(x)", -5, 5, {-3, 3});
@@ -145,6 +147,14 @@ Cases Norm() {
   for (const char* x : {"[4,3]", "[2,3,4]", "[2,3,2,3]", "[2,3,2,1,2]"}) {
     batch("BatchNorm", x, "epsilon=0.01, momentum=0.3");
     batch("BatchNormInference", x, "epsilon=0.01");
+  }
+  for (const char* text : {"x = input f64[4,5]; s = input f64[5]; b = input f64[5]; "
+                           "y = LayerNorm(x, s, b) {axis=1, epsilon=0.01}",
+                           "x = input f64[2,3,2,2]; s = input f64[2,2]; b = input f64[2,2]; "
+                           "y = LayerNorm(x, s, b) {axis=2, epsilon=0.1}",
+                           "x = input f64[2,3,4]; s = input f64[4]; y = LayerNorm(x, s) {axis=2}",
+                           "x = input f64[6]; s = input f64[6]; y = LayerNorm(x, s) {axis=0}"}) {
+    cases.push_back({text, 0.2, 2});
   }
   for (const char* attrs :
        {"size=3, alpha=0.5, beta=0.75, bias=2.0", "size=4, alpha=1.0, beta=0.5, bias=1.0",

@@ -69,6 +69,9 @@ const std::string kAb = "a = constant f64[2,2] 1 2 3 4; b = constant f64[2] 2 4;
 const std::string kI = "a = constant i64[3] 7 -7 5; b = constant i64[3] 2 2 0; ";
 const std::string kM = "a = constant f64[2,3] 1 2 3 4 5 6; b = constant f64[3,2] 1 0 2 1 0 3; ";
 const std::string kPlane = "x = constant f64[1,1,3,3] 1 2 3 4 5 6 7 8 9; ";
+// Rows of mean 2 and 30, of deviation 1 and 20.
+const std::string kRows =
+    "x = constant f64[2,2] 1 3 10 50; s = constant f64[2] 2 3; b = constant f64[2] 0 1; ";
 const std::string kCube = "x = constant f64[2,2,3] 0 1 2 3 4 5 6 7 8 9 10 11; ";
 
 double Logistic(double x) { return 1 / (1 + std::exp(-x)); }
@@ -83,6 +86,8 @@ std::vector<Known> ElementwiseValues() {
       {kX + "y = Sigmoid(x)", {Logistic(-4), Logistic(-0.5), 0.5, Logistic(0.5), Logistic(4)}},
       {kX + "y = Tanh(x)", {std::tanh(-4), std::tanh(-0.5), 0, std::tanh(0.5), std::tanh(4)}},
       {kX + "y = Clip(x) {min=-1, max=0.25}", {-1, -0.5, 0, 0.25, 0.25}},
+      {kX + "y = HardTanh(x)", {-1, -0.5, 0, 0.5, 1}},
+      {kX + "y = HardTanh(x) {min=0, max=0.25}", {0, 0, 0, 0.25, 0.25}},
       {kX + "y = HardSigmoid(x)", {0, 0.4, 0.5, 0.6, 1}},
       {kX + "y = HardSwish(x)", {0, -0.5 * 2.5 / 6, 0, 0.5 * 3.5 / 6, 4}},
       {kX + "y = Softplus(x)",
@@ -172,6 +177,10 @@ std::vector<Known> NormValues() {
       {"x = constant f64[2,1,1] 1 5; s = constant f64[1] 2; b = constant f64[1] 1; "
        "m = constant f64[1] 3; v = constant f64[1] 4; y = BatchNormInference(x, s, b, m, v)",
        {1 - 4 / s, 1 + 4 / s}},
+      {kRows + "y = LayerNorm(x, s, b) {axis=1, epsilon=0}", {-2, 4, -2, 4}},
+      {kRows + "y = LayerNorm(x, s) {axis=1, epsilon=0}", {-2, 3, -2, 3}},
+      {kRows + "z, y = LayerNorm(x, s, b) {axis=1, epsilon=0}", {2, 30}},
+      {kRows + "z, m, y = LayerNorm(x, s) {axis=1, epsilon=3}", {0.5, 1 / std::sqrt(403)}},
       {"x = constant f64[1,3] 1 2 3; y = Lrn(x) {size=3, alpha=3, beta=1, bias=1}",
        {1.0 / 6, 2.0 / 15, 3.0 / 14}},
       {"x = constant f64[1,3] 1 2 3; y = Lrn(x) {size=2, alpha=2, beta=1, bias=1}",
@@ -364,7 +373,7 @@ TEST(RefNan, IsPassedOnAndNotHidden) {
   const TensorMap feeds = {{"x", Doubles({1, 1, 3}, {1, kNan, kInf})}};
   const std::string x = "x = buffer f64[1,1,3]; ";
   for (const char* op : {"Relu(x)", "Clip(x) {min=0, max=1}", "LeakyRelu(x)", "Sign(x)",
-                         "HardSigmoid(x)", "Max(x, x)", "Min(x, x)"}) {
+                         "HardTanh(x)", "HardSigmoid(x)", "Max(x, x)", "Min(x, x)"}) {
     EXPECT_TRUE(std::isnan(ToDoubles(Values(x + "y = " + op, feeds).at("y"))[1])) << op;
   }
   for (const char* op : {"MaxPool(x) {kernel=[3], strides=[1], pads=[0,0], dilations=[1]}",

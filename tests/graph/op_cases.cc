@@ -43,16 +43,17 @@ OpCase Bad(std::string op, std::string inputs, Attrs attrs, std::string refused)
 }
 
 void AddUnary(std::vector<OpCase>& cases) {
-  for (const char* op : {"Relu", "LeakyRelu", "Elu", "Sigmoid", "Tanh", "Clip", "HardSigmoid",
-                         "HardSwish", "Softplus", "Gelu", "Erf", "Exp", "Log", "Sqrt", "Neg", "Abs",
-                         "Reciprocal", "Scale", "Identity"}) {
+  for (const char* op :
+       {"Relu",        "LeakyRelu", "Elu",      "Sigmoid",    "Tanh",  "Clip",    "HardTanh",
+        "HardSigmoid", "HardSwish", "Softplus", "Gelu",       "Erf",   "Exp",     "Log",
+        "Sqrt",        "Neg",       "Abs",      "Reciprocal", "Scale", "Identity"}) {
     cases.push_back({op, "f32[2,0,3]", {}, "f32[2,0,3]", "", {0}});
     cases.push_back({op, "f64[]", {}, "f64[]", "", {0}});
   }
   cases.push_back({"Sign", "f32[4]", {}, "f32[4]", ""});
-  for (const char* op :
-       {"ReluGrad", "LeakyReluGrad", "EluGrad", "SigmoidGrad", "TanhGrad", "ClipGrad",
-        "HardSigmoidGrad", "HardSwishGrad", "SoftplusGrad", "GeluGrad", "ErfGrad"}) {
+  for (const char* op : {"ReluGrad", "LeakyReluGrad", "EluGrad", "SigmoidGrad", "TanhGrad",
+                         "ClipGrad", "HardTanhGrad", "HardSigmoidGrad", "HardSwishGrad",
+                         "SoftplusGrad", "GeluGrad", "ErfGrad"}) {
     cases.push_back({op, "f32[2,3] f32[2,3]", {}, "f32[2,3]", ""});
   }
 }
@@ -154,6 +155,23 @@ std::vector<OpCase> AcceptedCases() {
        {},
        "f32[2,3] f32[3] f32[3]",
        ""},
+      {"LayerNorm",
+       "f32[2,5,3,4] f32[3,4] f32[3,4]",
+       {{"axis", 2}, {"epsilon", 1e-12}},
+       "f32[2,5,3,4] f32[2,5,1,1] f32[2,5,1,1]",
+       "",
+       {0, 1, 2}},
+      {"LayerNorm", "f32[0,3] f32[3]", {{"axis", 1}}, "f32[0,3] f32[0,1] f32[0,1]", "", {0, 1}},
+      {"LayerNormGrad",
+       "f32[2,3] f32[2,3] f32[3] f32[2,1] f32[2,1]",
+       {{"axis", 1}},
+       "f32[2,3] f32[3] f32[3]",
+       ""},
+      {"LayerNormGrad",
+       "f32[3] f32[3] f32[3] f32[1] f32[1]",
+       {{"axis", 0}},
+       "f32[3] f32[3] f32[3]",
+       ""},
       {"Lrn", "f32[2,3,4,4]", kLrn, "f32[2,3,4,4]", "", {0}},
       {"LrnGrad", "f32[2,3,4,4] f32[2,3,4,4]", kLrn, "f32[2,3,4,4]", ""},
       {"Softmax", "f32[2,3]", {{"axis", 1}}, "f32[2,3]", "", {0}},
@@ -254,6 +272,8 @@ std::vector<OpCase> RefusedCases() {
       Bad("Elu", "f32[2]", {{"alpha", "1"}}, "must be a float"),
       Bad("Elu", "f32[2]", {{"alpha", std::nan("")}}, "needs to be finite"),
       Bad("Clip", "f32[2]", {{"min", std::nan("")}}, "min is not a number"),
+      Bad("HardTanh", "f32[2]", {{"min", 1.0}, {"max", 1.0}}, "needs to be less than max"),
+      Bad("HardTanh", "f32[2]", {{"max", HUGE_VAL}}, "max"),
       Bad("Gelu", "f32[2]", {{"approximate", "erf"}}, "needs one of: none, tanh"),
       Bad("Cast", "f32[2]", {{"to", "f16"}}, "to is \"f16\", needs one of"),
       Bad("Cast", "f32[2]", {}, "attribute to (a string) is missing"),
@@ -335,6 +355,16 @@ std::vector<OpCase> RefusedCases() {
       Bad("BatchNormGrad", "f32[2,4] f32[2,3] f32[3] f32[3] f32[3]", {}, "needs f32[2,3]"),
       Bad("BatchNormInference", "f32[2,3] f32[3] f32[3] f64[3] f32[3]", {}, "needs f32[3]"),
       Bad("BatchNormInferenceGrad", "f32[2,3] f32[2,3] f32[2] f32[3] f32[3]", {}, "needs f32[3]"),
+      Bad("LayerNorm", "f32[2,3] f32[2]", {{"axis", 1}}, "scale is f32[2], needs f32[3]"),
+      Bad("LayerNorm", "f32[2,3] f32[3] f32[2,3]", {{"axis", 1}}, "needs f32[3]"),
+      Bad("LayerNorm", "f32[2,3] f32[3]", {{"axis", 2}}, "axis is 2"),
+      Bad("LayerNorm", "f32[2,3] f32[3]", {}, "axis (an int) is missing"),
+      Bad("LayerNorm", "f32[2,0] f32[0]", {{"axis", 1}}, "no elements to normalise"),
+      Bad("LayerNorm", "f32[2,3] f32[3]", {{"axis", 1}, {"epsilon", -1.0}}, "epsilon"),
+      Bad("LayerNormGrad", "f32[2,3] f32[2,3] f32[3] f32[2] f32[2,1]", {{"axis", 1}},
+          "needs f32[2,1]"),
+      Bad("LayerNormGrad", "f32[2,4] f32[2,3] f32[3] f32[2,1] f32[2,1]", {{"axis", 1}},
+          "needs f32[2,3]"),
       Bad("Lrn", "f32[2,3,4]", With(kLrn, "size", 0), "size is 0"),
       Bad("Lrn", "f32[2,3,4]", Without(kLrn, "bias"), "bias (a float) is missing"),
       Bad("Lrn", "f32[2]", kLrn, "rank from 2"),

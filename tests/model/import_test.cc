@@ -234,6 +234,23 @@ TEST(Import, FlattensForSoftmaxBeforeOpset13) {
   EXPECT_EQ(ops(13, 1), "Softmax");
 }
 
+TEST(Import, MakesOneNodeOfALayerNormalization) {
+  const auto norm = [](std::vector<int64_t> scale) {
+    OnnxBuilder b;
+    b.Input("x", {2, 3, 4}).Ramp("s", scale).Ramp("b", {3, 4});
+    b.Node("LayerNormalization", {"x", "s", "b"}, {"y"}).With("axis", -2).With("epsilon", 1e-3);
+    b.Output("y");
+    return b;
+  };
+  const auto m = MustImport(norm({3, 4}), Batch(2));
+  EXPECT_EQ(OpsOf(m.graph), "LayerNorm");
+  EXPECT_EQ(m.graph.nodes[0].attrs.Int("axis", 0), 1);
+  EXPECT_NEAR(m.graph.nodes[0].attrs.Float("epsilon", 0), 1e-3, 1e-9);
+  EXPECT_EQ(OpsOf(MustImport(norm({12}), Batch(2)).graph), "Reshape LayerNorm");
+  EXPECT_EQ(OpsOf(MustImport(norm({3, 1}), Batch(2)).graph), "Expand LayerNorm");
+  EXPECT_THAT(norm({2, 3, 4}).Error(Batch(2)), HasSubstr("must broadcast to the normalised axes"));
+}
+
 TEST(Import, MakesPadsExplicit) {
   OnnxBuilder b;
   b.Input("x", {1, 1, 5, 5}).Node("AveragePool", {"x"}, {"y"});

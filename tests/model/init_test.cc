@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 
 // Conv 2->8 3x3 in 2 groups, BatchNorm, a Gemm of each orientation, MatMul with a bias, an
-// embedding.
+// embedding, layer normalisation.
 model::ImportedModel Net() {
   testing::OnnxBuilder b;
   b.Input("x", {testing::kDynamic, 4, 6, 6}).Input("ids", {testing::kDynamic, 5}, DType::kI64);
@@ -39,7 +39,9 @@ model::ImportedModel Net() {
   b.Node("Gemm", {"f", "fc.weight", "fc.bias"}, {"h"}).With("transB", 1);
   b.Node("Gemm", {"h", "out.weight"}, {"y"});
   b.Node("Gather", {"emb.weight", "ids"}, {"e"}).Node("MatMul", {"e", "head.weight"}, {"m"});
-  b.Node("Add", {"m", "head.bias"}, {"z"}).Output("y").Output("z");
+  b.Ramp("ln.weight", {20}).Ramp("ln.bias", {20});
+  b.Node("Add", {"m", "head.bias"}, {"a"});
+  b.Node("LayerNormalization", {"a", "ln.weight", "ln.bias"}, {"z"}).Output("y").Output("z");
   model::ImportOptions options;
   options.batch_size = 2;
   auto imported = b.Import(options);
@@ -97,6 +99,8 @@ TEST(Reinitialize, DefaultResetsNormalisationAndDrawsEmbeddingsFromANormal) {
   const TensorMap weights = Drawn({{"*", "default"}});
   EXPECT_THAT(testing::ToDoubles(weights.at("bn.weight")), Each(1));
   EXPECT_THAT(testing::ToDoubles(weights.at("bn.bias")), Each(0));
+  EXPECT_THAT(testing::ToDoubles(weights.at("ln.weight")), Each(1));
+  EXPECT_THAT(testing::ToDoubles(weights.at("ln.bias")), Each(0));
   EXPECT_THAT(testing::ToDoubles(weights.at("bn.mean")), Each(0));
   EXPECT_THAT(testing::ToDoubles(weights.at("bn.var")), Each(1));
   const Statistics embedding = Of(weights, "emb.weight");
