@@ -64,30 +64,121 @@ StackPlan FirstFit(absl::Span<const LiveRange> ranges, const std::vector<int>& o
   return plan;
 }
 
-double Cost(const StackPlan& plan) {
-  if (plan.extent.empty()) return 0;
+double SumOf(absl::Span<const Bytes> values) {
   double sum = 0;
-  for (Bytes extent : plan.extent) sum += static_cast<double>(extent.count());
-  return static_cast<double>(plan.peak.count()) +
-         kMeanWeight * sum / static_cast<double>(plan.extent.size());
+  for (Bytes value : values) sum += static_cast<double>(value.count());
+  return sum;
+}
+
+// What is planned, and what no plan can undercut.
+struct Problem {
+  absl::Span<const LiveRange> ranges;
+  int num_steps;
+  Bytes alignment;
+  Bytes floor;  // the live peak
+  double live;  // sum over the indices of the live bytes
+
+  Bytes Size(int range) const {
+    return AlignUp(ranges[static_cast<size_t>(range)].bytes, alignment);
+  }
+  bool Lives(int range, int index) const {
+    const LiveRange& r = ranges[static_cast<size_t>(range)];
+    return r.first <= index && index <= r.last;
+  }
+};
+
+// Peak and mean extent, each over its lower bound.
+double Cost(const Problem& problem, const StackPlan& plan) {
+  if (problem.floor == Bytes(0)) return 0;
+  return plan.peak / problem.floor + kMeanWeight * SumOf(plan.extent) / problem.live;
+}
+
+// A plan and the order that first-fit made it from.
+struct Candidate {
+  std::vector<int> order;
+  StackPlan plan;
+  double cost = 0;
+};
+
+Candidate Make(const Problem& problem, std::vector<int> order) {
+  Candidate made{std::move(order), {}, 0};
+  made.plan = FirstFit(problem.ranges, made.order, problem.num_steps, problem.alignment);
+  made.cost = Cost(problem, made.plan);
+  return made;
 }
 
 // The highest range stands on holes that an earlier one left: it is placed before all others, and
 // again for the one that is highest then. Stops when there is nothing to gain.
-void PromoteHighest(absl::Span<const LiveRange> ranges, std::vector<int> order, Bytes floor,
-                    Bytes alignment, StackPlan* best) {
+void PromoteHighest(const Problem& problem, Candidate* best) {
   constexpr int kRounds = 24;
-  const int num_steps = static_cast<int>(best->extent.size());
-  StackPlan plan = *best;
-  for (int round = 0; round < kRounds && best->peak > floor; ++round) {
-    const auto highest = std::find_if(order.begin(), order.end(), [&](int index) {
-      const auto i = static_cast<size_t>(index);
-      return plan.offset[i] + AlignUp(ranges[i].bytes, alignment) == plan.peak;
+  Candidate now = *best;
+  for (int round = 0; round < kRounds && best->plan.peak > problem.floor; ++round) {
+    const auto highest = std::find_if(now.order.begin(), now.order.end(), [&](int i) {
+      return now.plan.offset[static_cast<size_t>(i)] + problem.Size(i) == now.plan.peak;
     });
-    std::rotate(order.begin(), highest, highest + 1);
-    plan = FirstFit(ranges, order, num_steps, alignment);
-    plan.strategy = best->strategy;
-    if (Cost(plan) < Cost(*best)) *best = plan;
+    std::rotate(now.order.begin(), highest, highest + 1);
+    now = Make(problem, std::move(now.order));
+    if (now.cost < best->cost) *best = now;
+  }
+}
+
+// Holes under the peak: addresses that nothing uses at the index of the peak, largest first.
+struct Hole {
+  Bytes from, to;
+  int above;  // the range that stands on it
+};
+std::vector<Hole> HolesAt(const Problem& problem, const StackPlan& plan, int index) {
+  std::vector<int> live;
+  for (size_t i = 0; i < problem.ranges.size(); ++i) {
+    const int range = static_cast<int>(i);
+    if (problem.Lives(range, index) && problem.Size(range) > Bytes(0)) live.push_back(range);
+  }
+  const auto offset = [&](int range) { return plan.offset[static_cast<size_t>(range)]; };
+  std::sort(live.begin(), live.end(),
+            [&](int a, int b) { return std::pair(offset(a), a) < std::pair(offset(b), b); });
+  std::vector<Hole> holes;
+  Bytes at;
+  for (int range : live) {
+    if (offset(range) > at) holes.push_back({at, offset(range), range});
+    at = offset(range) + problem.Size(range);
+  }
+  std::stable_sort(holes.begin(), holes.end(),
+                   [](const Hole& a, const Hole& b) { return a.to - a.from > b.to - b.from; });
+  return holes;
+}
+
+// The order with what keeps `hole` open (it lies there at another time, and was placed before the
+// range above) moved to the end.
+std::vector<int> Demote(const Problem& problem, const Candidate& from, const Hole& hole,
+                        int index) {
+  std::vector<int> order, demoted;
+  bool before = true;
+  for (int i : from.order) {
+    const Bytes offset = from.plan.offset[static_cast<size_t>(i)];
+    before = before && i != hole.above;
+    const bool overlaps = offset < hole.to && hole.from < offset + problem.Size(i);
+    (before && overlaps && !problem.Lives(i, index) ? demoted : order).push_back(i);
+  }
+  order.insert(order.end(), demoted.begin(), demoted.end());
+  return order;
+}
+
+// Closes holes under the peak as long as that pays.
+void CloseHoles(const Problem& problem, Candidate* best) {
+  constexpr int kRounds = 12;
+  constexpr size_t kHoles = 12;
+  bool improved = true;
+  for (int round = 0; round < kRounds && improved && best->plan.peak > problem.floor; ++round) {
+    improved = false;
+    const auto& extent = best->plan.extent;
+    const auto index =
+        static_cast<int>(std::max_element(extent.begin(), extent.end()) - extent.begin());
+    const std::vector<Hole> holes = HolesAt(problem, best->plan, index);
+    for (size_t h = 0; h < std::min(kHoles, holes.size()) && !improved; ++h) {
+      Candidate next = Make(problem, Demote(problem, *best, holes[h], index));
+      improved = next.cost < best->cost;
+      if (improved) *best = std::move(next);
+    }
   }
 }
 
@@ -137,21 +228,26 @@ StackPlan PlanStack(absl::Span<const LiveRange> ranges, int num_steps, Bytes ali
     EBB_CHECK(range.bytes >= Bytes(0));
     EBB_CHECK(0 <= range.first && range.first <= range.last && range.last < num_steps);
   }
-  const Bytes floor = LivePeak(ranges, alignment);
-  StackPlan best;
-  std::vector<int> order(ranges.size());
+  Problem problem{ranges, num_steps, alignment, LivePeak(ranges, alignment), 0};
+  for (const LiveRange& range : ranges) {
+    problem.live += static_cast<double>(AlignUp(range.bytes, alignment).count()) *
+                    (range.last - range.first + 1);
+  }
+  Candidate best;
   for (const Strategy& strategy : kPortfolio) {
+    std::vector<int> order(ranges.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](int a, int b) {
       return std::pair(strategy.key(ranges[static_cast<size_t>(a)]), a) <
              std::pair(strategy.key(ranges[static_cast<size_t>(b)]), b);
     });
-    StackPlan plan = FirstFit(ranges, order, num_steps, alignment);
-    plan.strategy = strategy.name;
-    PromoteHighest(ranges, order, floor, alignment, &plan);
-    if (best.strategy.empty() || Cost(plan) < Cost(best)) best = std::move(plan);
+    Candidate candidate = Make(problem, std::move(order));
+    PromoteHighest(problem, &candidate);
+    CloseHoles(problem, &candidate);
+    candidate.plan.strategy = strategy.name;
+    if (best.plan.strategy.empty() || candidate.cost < best.cost) best = std::move(candidate);
   }
-  return best;
+  return std::move(best.plan);
 }
 
 absl::Status Verify(const StackPlan& plan, absl::Span<const LiveRange> ranges, Bytes alignment) {

@@ -28,9 +28,10 @@ struct StackPlan {
 Bytes LivePeak(absl::Span<const LiveRange> ranges, Bytes alignment);
 
 // Portfolio of first-fit in order of birth, latest-death-first, longest-lived first and greedy by
-// size, each improved by placing what makes the peak earlier; the one with the least peak + 0.3 x
-// mean extent. `num_steps` indices; sizes are rounded up to `alignment`. Deterministic: equal input
-// gives an equal plan. O(n^2) in the worst case.
+// size, each improved by placing what makes the peak earlier and what leaves holes under it later;
+// the one with the least peak / live peak + 0.3 x mean extent / mean live bytes. `num_steps`
+// indices; sizes are rounded up to `alignment`. Deterministic: equal input gives an equal plan.
+// O(n^2) in the worst case.
 StackPlan PlanStack(absl::Span<const LiveRange> ranges, int num_steps, Bytes alignment);
 
 // No two ranges that live at the same time share an address; extents and peak are what they claim.
