@@ -23,6 +23,7 @@ using google::protobuf::Reflection;
 constexpr absl::string_view kSupported[] = {"name",
                                             "model.onnx",
                                             "model.graph",
+                                            "model.zoo",
                                             "model.weights",
                                             "model.reinit.match",
                                             "model.reinit.init",
@@ -113,7 +114,6 @@ const SupportedValues kSupportedValues[] = {
 // What to do instead, where "remove it" is not enough.
 const absl::flat_hash_map<absl::string_view, absl::string_view>& Advice() {
   static const auto* const advice = new absl::flat_hash_map<absl::string_view, absl::string_view>{
-      {"model.zoo", "give model.onnx or model.graph"},
       {"model.bn.freeze_stats", "use model.bn.mode: frozen for all layers"},
       {"data.train.images", "store the images as arrays in a .npz file"},
       {"data.val.images", "store the images as arrays in a .npz file"},

@@ -51,8 +51,17 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, const Resolver& resolver,
       model->graph = std::make_shared<const graph::Graph>(*std::move(graph));
       break;
     }
+    case v1::Model::kZoo:
+      if (wire.has_overrides() || wire.has_bn()) {
+        return Invalid(absl::StrCat(wire.has_bn() ? "model.bn" : "model.overrides",
+                                    " applies to model.onnx; a model of the zoo is as it is"));
+      }
+      EBB_RETURN_IF_ERROR(CheckText("model.zoo", wire.zoo(), 128));
+      if (wire.zoo().empty()) return Invalid("model.zoo is empty");
+      model->zoo = wire.zoo();
+      break;
     default:
-      return Invalid("model needs onnx or graph");
+      return Invalid("model needs onnx, graph or zoo");
   }
   if (!wire.weights().empty()) {
     auto weights = resolver.Weights(wire.weights());

@@ -222,7 +222,6 @@ class Draws {
 };
 
 void Apply(const Fill& fill, Draws draws, HostTensor* tensor) {
-  if (fill.kind == Fill::Kind::kKeep) return;
   VisitDType(tensor->type.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (T& element : tensor->as<T>()) {
@@ -271,6 +270,7 @@ absl::Status Reinitialize(const Graph& forward, const std::vector<ReinitRule>& r
                           graph::TensorMap* weights) {
   EBB_ASSIGN_OR_RETURN(const Fills fills, FillsOf(forward, rules));
   for (const auto& [name, fill] : fills) {
+    if (fill.kind == Fill::Kind::kKeep) continue;  // its value, or none
     // A graph that came without weights has no entry yet.
     const auto it =
         weights->try_emplace(name, HostTensor::Zeros(forward.value(forward.Find(name)).type)).first;

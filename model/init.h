@@ -23,7 +23,7 @@ struct ReinitRule {
 // name), so that the order of parameters does not matter. Fan-in and fan-out come from the op that
 // uses the parameter (Conv, Gemm, MatMul with their transposes; biases take the fan-in of their
 // layer). BatchNorm scale and bias become 1 and 0, statistics 0 and 1 under "default". A rule that
-// matches no parameter is InvalidArgument.
+// matches no parameter is InvalidArgument. What no rule draws keeps its value, or has none.
 absl::Status Reinitialize(const graph::Graph& forward, const std::vector<ReinitRule>& rules,
                           uint64_t seed, graph::TensorMap* weights);
 

@@ -134,14 +134,15 @@ class EngineImpl final : public Engine {
 
   // 0 when none fits. Planning is cheap enough to be searched by bisection.
   int64_t LargestBatch(const JobSpec& spec, Bytes limit) const {
-    if (spec.model.onnx == nullptr) return 0;
+    if (spec.model.onnx == nullptr && spec.model.zoo.empty()) return 0;  // the batch is bound
     int64_t fits = 0, too_large = spec.batch_size;
     while (too_large - fits > 1) {
       const int64_t middle = fits + (too_large - fits) / 2;
       JobSpec smaller = spec;
       smaller.batch_size = middle;
       const auto prepared =
-          Prepare(std::move(smaller), *device_, {.quantum = options_.quantum, .memory = limit});
+          Prepare(std::move(smaller), *device_,
+                  {.quantum = options_.quantum, .memory = limit, .purpose = Purpose::kSizes});
       if (prepared.ok() && Needs(**prepared) <= limit) {
         fits = middle;
       } else {

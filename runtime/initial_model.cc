@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "model/init.h"
+#include "model/zoo/zoo.h"
 
 namespace ebb::runtime {
 namespace {
@@ -27,10 +28,16 @@ absl::StatusOr<model::ImportedModel> Forward(const JobSpec& spec) {
     if (!imported.ok()) return Annotate(imported.status(), "model.onnx");
     return imported;
   }
-  if (spec.model.graph == nullptr) {
-    return absl::InvalidArgumentError("model: give onnx or graph");
-  }
   model::ImportedModel imported;
+  if (!spec.model.zoo.empty()) {
+    auto zoo = model::BuildZooModel(spec.model.zoo, spec.batch_size);
+    if (!zoo.ok()) return Annotate(zoo.status(), "model.zoo");
+    imported.graph = std::move(zoo->graph);
+    return imported;
+  }
+  if (spec.model.graph == nullptr) {
+    return absl::InvalidArgumentError("model: give onnx, graph or zoo");
+  }
   imported.graph = *spec.model.graph;
   EBB_RETURN_IF_ERROR(Annotate(graph::Verify(imported.graph), "model.graph"));
   return imported;
@@ -88,7 +95,7 @@ absl::Status CheckFinite(const std::string& name, const HostTensor& tensor) {
 
 }  // namespace
 
-absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, const DeviceSpec& device,
+absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, Values values,
                                                   Bytes memory) {
   EBB_ASSIGN_OR_RETURN(model::ImportedModel imported, Forward(spec));
   Bytes state;
@@ -101,7 +108,7 @@ absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, const Dev
         " bytes, but the pool has ", memory.count(), " bytes; it does not fit at any batch_size"));
   }
   if (spec.model.weights != nullptr) EBB_RETURN_IF_ERROR(Load(*spec.model.weights, &imported));
-  const absl::Status reinit = device.computes
+  const absl::Status reinit = values == Values::kMake
                                   ? model::Reinitialize(imported.graph, spec.model.reinit,
                                                         spec.seed_init, &imported.weights)
                                   : model::CheckRules(imported.graph, spec.model.reinit);

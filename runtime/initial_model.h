@@ -4,7 +4,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "base/device_spec.h"
 #include "base/units.h"
 #include "graph/graph.h"
 #include "model/import.h"
@@ -12,10 +11,12 @@
 
 namespace ebb::runtime {
 
+// Whether parameters that `reinit` names are drawn: not where only sizes matter.
+enum class Values { kMake, kSkip };
+
 // What the job's `model` says. ResourceExhausted when the parameters alone exceed `memory` (0: no
-// limit), before a value is drawn for them. For a device that does not compute none is drawn.
-absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, const DeviceSpec& device,
-                                                  Bytes memory);
+// limit), before a value is drawn for them.
+absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, Values values, Bytes memory);
 
 // Every parameter and buffer of the training graph has a value of its type; what is trained and
 // its statistics are finite.

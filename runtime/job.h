@@ -23,11 +23,12 @@
 namespace ebb::runtime {
 
 struct ModelSpec {
-  // Exactly one of the two.
+  // Exactly one of the three.
   std::shared_ptr<const std::string> onnx;    // the file's bytes
   std::shared_ptr<const graph::Graph> graph;  // a forward graph with the batch already bound
-  // Initial values by parameter or buffer name. They replace the ONNX file's; for `graph` they are
-  // the values, and what is missing must be drawn by `reinit`.
+  std::string zoo;                            // a name of model/zoo/zoo.h
+  // Initial values by parameter or buffer name. They replace the ONNX file's; for the others they
+  // are the values, and what is missing must be drawn by `reinit`.
   std::shared_ptr<const graph::TensorMap> weights;
   std::vector<model::ReinitRule> reinit;
   model::ImportOptions import;  // batch_size is set from the job's

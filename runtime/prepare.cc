@@ -19,11 +19,21 @@ using graph::Role;
 
 constexpr char kValidInput[] = "ebb.valid";
 
+// Is `value` the input, or a view of it?
+bool Shows(const Graph& graph, ValueId value, ValueId input) {
+  while (value.valid() && value != input) {
+    const NodeId producer = graph.value(value).producer;
+    if (!producer.valid() || !graph.node(producer).op->is_view) return false;
+    value = graph.node(producer).inputs[0];
+  }
+  return value == input;
+}
+
 // Number of classes that a label input may name, from the loss or metric that reads it; 0: no
 // labels.
 int64_t ClassesOf(const Graph& graph, ValueId input, int64_t* ignore_index) {
   for (const graph::Node& node : graph.nodes) {
-    const bool reads = node.inputs.size() > 1 && node.inputs[1] == input;
+    const bool reads = node.inputs.size() > 1 && Shows(graph, node.inputs[1], input);
     if (!reads) continue;
     if (node.op->name == "CrossEntropy" || node.op->name == "CrossEntropySum" ||
         node.op->name == "TopKCorrect" || node.op->name == "NllLoss") {
@@ -205,11 +215,11 @@ bool PreparedJob::IsPlanned() const {
 
 absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device::Device& device,
                                                      const PrepareOptions& options) {
-  const bool computes = device.spec().computes;
+  const Values values =
+      device.spec().computes && options.purpose == Purpose::kRun ? Values::kMake : Values::kSkip;
   EBB_RETURN_IF_ERROR(CheckSpec(spec, device.spec()));
   auto job = std::make_unique<PreparedJob>();
-  EBB_ASSIGN_OR_RETURN(model::ImportedModel imported,
-                       InitialModel(spec, device.spec(), options.memory));
+  EBB_ASSIGN_OR_RETURN(model::ImportedModel imported, InitialModel(spec, values, options.memory));
   job->warnings = std::move(imported.warnings);
   const graph::TrainingOptions training{.loss = spec.loss,
                                         .metrics = spec.metrics,
@@ -217,7 +227,9 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
                                         .groups = spec.groups};
   EBB_ASSIGN_OR_RETURN(Graph train, graph::BuildTrainingGraph(imported.graph, training));
   EBB_RETURN_IF_ERROR(CheckNodes(train));
-  if (computes) EBB_RETURN_IF_ERROR(CheckInitialValues(train, imported.weights));
+  if (values == Values::kMake) {
+    EBB_RETURN_IF_ERROR(CheckInitialValues(train, imported.weights));
+  }
   for (const std::string& name : graph::ParamsWithoutGradient(train)) {
     job->warnings.push_back(absl::StrCat("parameter '", name, "' is not trained"));
   }
@@ -247,8 +259,9 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
   }
   // Only the initial values that the graphs use.
   for (auto& [name, tensor] : imported.weights) {
-    if (computes && job->resident.shared.contains(name))
+    if (values == Values::kMake && job->resident.shared.contains(name)) {
       job->weights.emplace(name, std::move(tensor));
+    }
   }
   job->spec = std::move(spec);
   return job;

@@ -73,7 +73,8 @@ struct ResidentLayout {
 struct PreparedJob {
   JobSpec spec;
   std::vector<std::string> warnings;
-  // Initial values of parameters and buffers; none on a device that does not compute.
+  // Initial values of parameters and buffers; none for kSizes and on a device that does not
+  // compute.
   graph::TensorMap weights;
   // [0] training, [1] evaluation (null without validation data).
   std::array<std::unique_ptr<StepProgram>, 2> programs;
@@ -94,11 +95,15 @@ struct PreparedJob {
   Bytes StagingOnHost() const { return stages_in_pool ? Bytes(0) : slot_bytes * kSlots; }
 };
 
+// What a job is prepared for: to run, or only to learn what it needs, which draws no weights.
+enum class Purpose { kRun, kSizes };
+
 struct PrepareOptions {
   Bytes quantum;
   // Of the pool; 0: no limit. A step that needs more by its live bytes alone is neither compiled
   // nor planned (its program is null): Peak() is then those bytes, a lower bound.
   Bytes memory;
+  Purpose purpose = Purpose::kRun;
 };
 
 // On a device that does not compute, weights and data may be missing: values do not exist there.

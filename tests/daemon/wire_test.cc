@@ -202,9 +202,22 @@ TEST_F(WireTest, OptimizersLossesAndSchedulesOfEachKind) {
             model::BatchNormMode::kAsExported);
 }
 
+TEST_F(WireTest, AModelOfTheZooIsAName) {
+  const runtime::JobSpec job = Native({"model={zoo: resnet50, reinit: all}"});
+  EXPECT_EQ(job.model.zoo, "resnet50");
+  EXPECT_EQ(job.model.onnx, nullptr);
+  EXPECT_EQ(job.model.reinit.size(), 1u);
+  const auto error = [&](const std::string& model) {
+    return ErrorOf(absl::StatusCode::kInvalidArgument, {"model=" + model});
+  };
+  EXPECT_THAT(error("{zoo: resnet50, overrides: {dropout: 0}}"), HasSubstr("model.overrides"));
+  EXPECT_THAT(error("{zoo: resnet50, bn: {mode: frozen}}"), HasSubstr("model.bn"));
+  EXPECT_THAT(error("{zoo: ''}"), HasSubstr("model.zoo is empty"));
+  EXPECT_THAT(error("{reinit: all}"), HasSubstr("onnx, graph or zoo"));
+}
+
 TEST_F(WireTest, WhatIsNotSupportedIsRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> refused = {
-      {"model.zoo=r18", "model.zoo"},
       {"model.bn.freeze_stats=[a]", "model.bn.freeze_stats"},
       {"precision=bf16", "precision: bf16"},
       {"precision=tf32", "precision: tf32"},
@@ -319,16 +332,16 @@ TEST(Supported, EveryLeafOfTheSchemaIsActedOnOrRefusedByItsName) {
     refused.insert(named);
   });
   EXPECT_GT(leaves, 100);
-  EXPECT_THAT(refused,
-              testing::UnorderedElementsAre(
-                  "model.zoo", "model.bn.freeze_stats", "data.train.images", "data.train.tokens",
-                  "data.train.feed", "data.train.batch_size", "data.train.batches",
-                  "data.train.window", "data.train.range", "data.train.schema", "data.val.images",
-                  "data.val.tokens", "data.val.feed", "data.val.batch_size", "data.val.batches",
-                  "data.val.window", "data.val.range", "data.val.schema", "data.val.drop_last",
-                  "data.augment", "batch_size.auto", "accumulate", "optimizer.rowwise_adagrad",
-                  "optimizer.clip_norm", "optimizer.groups.use", "stop.device_time", "stop.early",
-                  "checkpoint.every", "loss_scale", "ema"));
+  EXPECT_THAT(
+      refused,
+      testing::UnorderedElementsAre(
+          "model.bn.freeze_stats", "data.train.images", "data.train.tokens", "data.train.feed",
+          "data.train.batch_size", "data.train.batches", "data.train.window", "data.train.range",
+          "data.train.schema", "data.val.images", "data.val.tokens", "data.val.feed",
+          "data.val.batch_size", "data.val.batches", "data.val.window", "data.val.range",
+          "data.val.schema", "data.val.drop_last", "data.augment", "batch_size.auto", "accumulate",
+          "optimizer.rowwise_adagrad", "optimizer.clip_norm", "optimizer.groups.use",
+          "stop.device_time", "stop.early", "checkpoint.every", "loss_scale", "ema"));
 }
 
 TEST(Supported, AFieldOfANewerSchemaIsRefused) {
