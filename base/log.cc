@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/text.h"
 
 namespace ebb {
 namespace {
@@ -22,7 +23,7 @@ void LogLine(LogLevel level, absl::string_view message) {
       absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::Now(), absl::UTCTimeZone());
   // One write a line, so that lines of different threads do not mix.
   const std::string line = absl::StrCat(
-      stamp, " ", std::string(1, kLetters[static_cast<int>(level)]), " ", message, "\n");
+      stamp, " ", std::string(1, kLetters[static_cast<int>(level)]), " ", Escaped(message), "\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
