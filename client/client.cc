@@ -1,33 +1,28 @@
 #include "client/client.h"
 
-#include <fcntl.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/sha256.h"
 #include "base/status.h"
+#include "client/local_file.h"
 #include "proto/address.h"
 #include "proto/status.h"
+#include "proto/text_fields.h"
 
 namespace ebb::client {
 namespace {
-
-absl::Status FileError(absl::string_view what, const std::string& path) {
-  const std::string message = absl::StrCat(what, " ", path, ": ", std::strerror(errno));
-  return errno == ENOENT ? absl::NotFoundError(message) : absl::FailedPreconditionError(message);
-}
 
 constexpr int kRetryMs = 100;
 constexpr std::chrono::seconds kPatience(2);
@@ -35,18 +30,28 @@ constexpr std::chrono::seconds kPatience(2);
 // Reads the whole file in chunks.
 absl::Status ReadChunks(int fd, const std::string& path,
                         const std::function<bool(absl::string_view)>& use) {
-  if (lseek(fd, 0, SEEK_SET) != 0) return FileError("cannot read", path);
+  if (lseek(fd, 0, SEEK_SET) != 0) return LocalFileError(errno, "cannot read", path);
   std::string buffer(proto::kChunkBytes, '\0');
   while (true) {
     const ssize_t count = read(fd, buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return FileError("cannot read", path);
+    if (count < 0) return LocalFileError(errno, "cannot read", path);
     if (count == 0 || !use(absl::string_view(buffer.data(), static_cast<size_t>(count)))) break;
   }
   return absl::OkStatus();
 }
 
-// A stored object's name has a small alphabet; other characters become '_'.
+// Channels take a port modulo 65536.
+absl::Status CheckPort(const std::string& target) {
+  uint32_t port = 0;
+  const absl::string_view text = absl::string_view(target).substr(target.rfind(':') + 1);
+  if (absl::SimpleAtoi(text, &port) && port >= 1 && port <= 65535) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", target, "' is no address: its port is not a number from 1 to 65535"));
+}
+
+}  // namespace
+
 std::string ObjectName(absl::string_view name) {
   std::string result(name.substr(0, 128));
   for (char& c : result) {
@@ -54,8 +59,6 @@ std::string ObjectName(absl::string_view name) {
   }
   return result;
 }
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(absl::string_view address) {
   std::string target(address);
@@ -67,8 +70,11 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(absl::string_view addres
   absl::ConsumePrefix(&rest, "http://");
   if (absl::StartsWith(rest, "/")) {
     target = absl::StrCat("unix:", rest);
-  } else if (absl::StartsWith(rest, "unix:") || absl::StrContains(rest, ":")) {
+  } else if (absl::StartsWith(rest, "unix:")) {
     target = std::string(rest);
+  } else if (absl::StrContains(rest, ":")) {
+    target = std::string(rest);
+    EBB_RETURN_IF_ERROR(CheckPort(target));
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("'", target, "' is no address: give a socket's path or HOST:PORT"));
@@ -94,10 +100,19 @@ absl::Status Client::Result(const grpc::Status& status) const {
     return absl::UnavailableError(absl::StrCat("cannot reach ebbd at ", address_,
                                                ": is it running? (", status.error_message(), ")"));
   }
+  // What gRPC says of a service that is not there, and of an HTTP server of another kind.
+  const bool unknown_call =
+      status.error_code() == grpc::StatusCode::UNIMPLEMENTED &&
+      (status.error_message().empty() || absl::StrContains(status.error_message(), "http2 header"));
+  if (unknown_call) {
+    return absl::UnavailableError(
+        absl::StrCat("what answers at ", address_, " is no ebbd that knows this call"));
+  }
   return proto::FromGrpc(status);
 }
 
 #define EBB_CALL(Method, Response, request)                                 \
+  EBB_RETURN_IF_ERROR(proto::CheckUtf8(request));                           \
   grpc::ClientContext context;                                              \
   Response response;                                                        \
   EBB_RETURN_IF_ERROR(Result(stub_->Method(&context, request, &response))); \
@@ -129,6 +144,7 @@ absl::Status Client::Watch(const std::string& job, int64_t from_point,
   v1::WatchRequest request;
   request.set_job(job);
   request.set_from_point(from_point);
+  EBB_RETURN_IF_ERROR(proto::CheckUtf8(request));
   const auto reader = stub_->Watch(&context, request);
   v1::WatchResponse response;
   bool stopped = false;
@@ -165,6 +181,7 @@ absl::Status Client::Forget(const std::string& job) {
   v1::ForgetRequest request;
   request.set_job(job);
   v1::ForgetResponse response;
+  EBB_RETURN_IF_ERROR(proto::CheckUtf8(request));
   return Result(stub_->Forget(&context, request, &response));
 }
 
@@ -196,14 +213,8 @@ absl::StatusOr<v1::StoredObject> Client::Send(int fd, const std::string& path,
 
 absl::StatusOr<Client::PutOutcome> Client::PutFile(const std::string& path, v1::ObjectKind kind,
                                                    const std::string& name) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return FileError("cannot open", path);
+  EBB_ASSIGN_OR_RETURN(const int fd, OpenRegularFile(path));
   absl::Cleanup closer = [fd] { close(fd); };
-  struct stat info;
-  if (fstat(fd, &info) != 0) return FileError("cannot read", path);
-  if (!S_ISREG(info.st_mode)) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " is not a regular file"));
-  }
   Sha256 hash;
   int64_t bytes = 0;
   EBB_RETURN_IF_ERROR(ReadChunks(fd, path, [&](absl::string_view chunk) {
@@ -241,6 +252,7 @@ absl::StatusOr<v1::StoredObject> Client::RemoveStored(const std::string& referen
   v1::RemoveStoredRequest request;
   request.set_handle(reference);
   v1::RemoveStoredResponse response;
+  EBB_RETURN_IF_ERROR(proto::CheckUtf8(request));
   EBB_RETURN_IF_ERROR(Result(stub_->RemoveStored(&context, request, &response)));
   return response.removed();
 }
@@ -252,6 +264,7 @@ absl::StatusOr<v1::FetchResponse::Header> Client::Fetch(
   v1::FetchRequest request;
   request.set_job(job);
   request.set_format(format);
+  EBB_RETURN_IF_ERROR(proto::CheckUtf8(request));
   const auto reader = stub_->Fetch(&context, request);
   v1::FetchResponse message;
   v1::FetchResponse::Header header;

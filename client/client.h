@@ -17,6 +17,10 @@
 
 namespace ebb::client {
 
+// What a file's name becomes as the name of a stored object: other characters than letters, digits,
+// '.', '_' and '-' become '_', and it ends after 128.
+std::string ObjectName(absl::string_view name);
+
 class Client {
  public:
   // "unix:/path", "/path", "host:port" (with or without http://), or "" = $EBB_SERVER or else the

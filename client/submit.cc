@@ -9,8 +9,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "client/yaml.h"
 
 namespace ebb::client {
@@ -54,7 +56,8 @@ absl::StatusOr<v1::JobSpec> ReadSpecFile(const std::string& path,
   }
   if (spec.name().empty()) {
     const std::string base = BaseName(path);
-    spec.set_name(base.substr(0, base.rfind('.') == 0 ? std::string::npos : base.rfind('.')));
+    spec.set_name(
+        Escaped(base.substr(0, base.rfind('.') == 0 ? std::string::npos : base.rfind('.'))));
   }
   return spec;
 }
@@ -63,6 +66,11 @@ absl::Status Uploader::UploadOne(const std::string& directory, absl::string_view
                                  v1::ObjectKind kind, std::string* reference) {
   for (absl::string_view scheme : {"sha256:", "store:", "host:"}) {
     if (absl::StartsWith(*reference, scheme)) return absl::OkStatus();
+  }
+  if (reference->empty()) return absl::InvalidArgumentError(absl::StrCat(field, " is empty"));
+  if (reference->find('\0') != std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": '", Escaped(*reference), "' is no path"));
   }
   const std::string path =
       absl::StartsWith(*reference, "/") ? *reference : absl::StrCat(directory, "/", *reference);
@@ -117,12 +125,23 @@ absl::Status Uploader::Upload(const std::string& directory, v1::JobSpec* spec) {
   return absl::OkStatus();
 }
 
+std::string Uploader::WithPaths(absl::string_view message) const {
+  std::string text(message);
+  for (const auto& [path, reference] : done_) {
+    absl::StrReplaceAll({{reference, path}}, &text);
+  }
+  return text;
+}
+
 absl::StatusOr<v1::Job> SubmitFile(Client* client, const std::string& path,
                                    const std::vector<std::string>& overrides,
                                    const std::string& idempotency_key) {
   EBB_ASSIGN_OR_RETURN(v1::JobSpec spec, ReadSpecFile(path, overrides));
-  EBB_RETURN_IF_ERROR(Uploader(client).Upload(DirectoryOf(path), &spec));
-  return client->Submit(spec, idempotency_key);
+  Uploader uploader(client);
+  EBB_RETURN_IF_ERROR(uploader.Upload(DirectoryOf(path), &spec));
+  auto job = client->Submit(spec, idempotency_key);
+  if (job.ok()) return job;
+  return absl::Status(job.status().code(), uploader.WithPaths(job.status().message()));
 }
 
 }  // namespace ebb::client

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "client/yaml_reader.h"
 
@@ -76,12 +77,25 @@ absl::Status Assign(const std::vector<std::string>& path, size_t at, const YAML:
   return Assign(path, at + 2, value, reader, item);
 }
 
+// YAML may be UTF-16 or UTF-32 too: those have zero bytes, which text in UTF-8 has not.
+absl::Status CheckEncoding(absl::string_view text, absl::string_view source) {
+  if (IsUtf8(text) || text.find('\0') != absl::string_view::npos) return absl::OkStatus();
+  int line = 1;
+  for (absl::string_view rest : absl::StrSplit(text, '\n')) {
+    if (!IsUtf8(rest)) break;
+    ++line;
+  }
+  return Invalid(
+      absl::StrCat(source, ":", line, ": this line is not UTF-8; save the file as UTF-8"));
+}
+
 }  // namespace
 
 absl::StatusOr<v1::JobSpec> ParseSpec(absl::string_view text, absl::string_view source) {
   if (static_cast<int64_t>(text.size()) > kMaxText.count()) {
     return Invalid(absl::StrCat(source, ": a job file has at most ", FormatBytes(kMaxText)));
   }
+  EBB_RETURN_IF_ERROR(CheckEncoding(text, source));
   v1::JobSpec spec;
   EBB_RETURN_IF_ERROR(CatchYaml(source, [&]() -> absl::Status {
     const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));

@@ -1,10 +1,12 @@
 #include "daemon/config.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 #include <yaml-cpp/yaml.h>
 
 #include <cstdlib>
 #include <functional>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -93,6 +95,11 @@ absl::Status SetAnyAddress(Config& config, const std::string& value) {
 absl::Status AddDataRoot(Config& config, const std::string& value) {
   char* resolved = realpath(value.c_str(), nullptr);
   if (resolved == nullptr) return Invalid(absl::StrCat("'", value, "' does not exist"));
+  struct stat info;
+  if (stat(resolved, &info) != 0 || !S_ISDIR(info.st_mode)) {
+    free(resolved);
+    return Invalid(absl::StrCat("'", value, "' is not a directory"));
+  }
   config.data_roots.emplace_back(resolved);
   free(resolved);
   return absl::OkStatus();
@@ -119,7 +126,7 @@ const std::vector<Option>& Options() {
       {"threads_per_stream", "N", "threads that one sub-model uses (default 0: the device's)",
        SetInt(&Config::threads_per_stream, 0, 1024)},
       {"max_lanes", "N", "lanes of the pool, each for two steps at once (default 0: by the device)",
-       SetInt(&Config::max_lanes, 0, 1024)},
+       SetInt(&Config::max_lanes, 0, 64)},
       {"policy", "NAME", "fair, fifo, priority or shortest (default fair)", SetPolicy},
       {"quantum", "SIZE", "memory that a sub-model aims at (default 0: by the pool)",
        SetBytes(&Config::quantum, Bytes(0))},
@@ -129,6 +136,9 @@ const std::vector<Option>& Options() {
        SetBytes(&Config::upload_limit, Bytes(1))},
       {"store_limit", "SIZE", "all stored files together (default 256GiB)",
        SetBytes(&Config::store_limit, Bytes(1))},
+      {"host_memory", "SIZE",
+       "host memory for what jobs read (default 0: half of what --memory leaves)",
+       SetBytes(&Config::host_memory, Bytes(0))},
       {"log_level", "LEVEL", "debug, info, warning or error (default info)", SetLevel},
   };
   return *options;
@@ -141,8 +151,8 @@ const Option* FindOption(absl::string_view name) {
   return nullptr;
 }
 
-std::string Unknown(absl::string_view name) {
-  std::vector<std::string> names = {"config", "help", "version"};
+// `names`: what is known beside the options.
+std::string Unknown(absl::string_view name, std::vector<std::string> names) {
   for (const Option& option : Options()) names.push_back(option.name);
   const std::string nearest = proto::Nearest(name, names);
   return nearest.empty() ? "unknown option"
@@ -169,20 +179,28 @@ std::string Help() {
 absl::Status ReadConfigFile(const std::string& path, Config* config) {
   EBB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, MiB(1)));
   try {
-    const YAML::Node root = YAML::Load(text);
-    if (root.IsNull()) return absl::OkStatus();
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) {
+      return Invalid(absl::StrCat(path, ": it holds more than one document (---)"));
+    }
+    if (documents.empty() || documents[0].IsNull()) return absl::OkStatus();
+    const YAML::Node& root = documents[0];
     if (!root.IsMap()) return Invalid(absl::StrCat(path, ": it must be a map of flags"));
+    std::set<std::string> seen;
     for (const auto& entry : root) {
       const std::string name = entry.first.as<std::string>();
       const std::string where = absl::StrCat(path, ":", entry.first.Mark().line + 1, ": ", name);
       const Option* option = FindOption(name);
-      if (option == nullptr) return Invalid(absl::StrCat(where, ": ", Unknown(name)));
+      if (option == nullptr) return Invalid(absl::StrCat(where, ": ", Unknown(name, {})));
+      if (!seen.insert(name).second) return Invalid(absl::StrCat(where, ": it is given twice"));
       std::vector<std::string> values;
       if (entry.second.IsSequence()) {
         if (name != "data_root") return Invalid(absl::StrCat(where, ": it takes one value"));
         for (const auto& item : entry.second) values.push_back(item.as<std::string>());
-      } else {
+      } else if (entry.second.IsScalar()) {
         values.push_back(entry.second.as<std::string>());
+      } else {
+        return Invalid(absl::StrCat(where, ": it needs a value"));
       }
       for (const std::string& value : values) {
         EBB_RETURN_IF_ERROR(Annotate(option->set(*config, value), where));
@@ -229,7 +247,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
     const std::vector<std::string> parts = absl::StrSplit(arg, absl::MaxSplits('=', 1));
     const Option* option = FindOption(parts[0]);
     if (option == nullptr && parts[0] != "config") {
-      return Invalid(absl::StrCat("--", parts[0], ": ", Unknown(parts[0])));
+      return Invalid(
+          absl::StrCat("--", parts[0], ": ", Unknown(parts[0], {"config", "help", "version"})));
     }
     std::string value;
     if (parts.size() == 2) {
@@ -258,6 +277,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
   const Config& config = result.config;
   if (config.socket.empty() && config.listen.empty())
     return Invalid("neither --socket nor --listen");
+  if (config.state_dir.empty()) return Invalid("--state_dir: it is empty");
   if (!config.listen.empty()) {
     EBB_RETURN_IF_ERROR(
         Annotate(CheckListenAddress(config.listen, config.insecure_any_address), "--listen"));

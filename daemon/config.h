@@ -29,6 +29,7 @@ struct Config {
   int max_in_flight = 2;
   Bytes upload_limit = GiB(16);
   Bytes store_limit = GiB(256);
+  Bytes host_memory;  // for the files of jobs; 0: half of what the pool leaves
   LogLevel log_level = LogLevel::kInfo;
 };
 

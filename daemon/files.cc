@@ -30,6 +30,10 @@ absl::Status FileError(int error, absl::string_view what, absl::string_view path
     case EMFILE:
     case ENFILE:
       return absl::ResourceExhaustedError(message);
+    case ENXIO:  // a socket
+    case ELOOP:
+    case ENAMETOOLONG:
+      return absl::InvalidArgumentError(message);
     default:
       return absl::InternalError(message);
   }

@@ -3,21 +3,28 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/standard_streams.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "daemon/config.h"
 #include "daemon/files.h"
+#include "daemon/host_budget.h"
 #include "daemon/openmp.h"
 #include "daemon/resolve.h"
 #include "daemon/server.h"
 #include "daemon/service.h"
 #include "daemon/socket.h"
+#include "daemon/stop_guard.h"
 #include "daemon/store.h"
 #include "device/device.h"
 #include "runtime/engine.h"
@@ -28,6 +35,7 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitTaken = 3;
+constexpr absl::Duration kLongestStop = absl::Seconds(10);
 
 // Signals that end the daemon are taken by one thread only, the main one.
 sigset_t BlockSignals() {
@@ -37,6 +45,30 @@ sigset_t BlockSignals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   return signals;
+}
+
+// The pool of a device on the host is taken from the same memory.
+Bytes HostShare(const Config& config, const DeviceSpec& device) {
+  if (config.host_memory > Bytes(0)) return config.host_memory;
+  const Bytes pool = device.host_memory ? PoolSize(config, device) : Bytes(0);
+  return std::max((HostMemory() - pool) / 2, MiB(256));
+}
+
+absl::StatusOr<std::unique_ptr<device::Device>> OpenDevice(const Config& config) {
+  device::DeviceOptions options;
+  options.threads_per_stream = config.threads_per_stream;
+  auto device = device::OpenDevice(config.device, options);
+  if (device.status().code() == absl::StatusCode::kNotFound) {
+    return absl::InvalidArgumentError(absl::StrCat("--device: ", device.status().message()));
+  }
+  if (!device.ok()) return device;
+  const Bytes memory = (*device)->spec().memory;
+  if (memory > Bytes(0) && config.memory > memory) {
+    return absl::InvalidArgumentError(absl::StrCat("--memory: ", FormatBytes(config.memory),
+                                                   " is more than the ", FormatBytes(memory),
+                                                   " that the device has"));
+  }
+  return device;
 }
 
 absl::Status Run(const Config& config, const sigset_t& signals) {
@@ -49,11 +81,9 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
                        FileLock::Acquire(absl::StrCat(config.state_dir, "/lock")));
   EBB_ASSIGN_OR_RETURN(const auto store,
                        Store::Open(config.state_dir, {config.upload_limit, config.store_limit}));
-  Resolver resolver(store.get(), config.data_roots, config.upload_limit);
-
-  device::DeviceOptions device_options;
-  device_options.threads_per_stream = config.threads_per_stream;
-  EBB_ASSIGN_OR_RETURN(auto device, device::OpenDevice(config.device, device_options));
+  EBB_ASSIGN_OR_RETURN(auto device, OpenDevice(config));
+  Resolver resolver(store.get(), config.data_roots, config.upload_limit,
+                    HostShare(config, device->spec()));
   runtime::EngineOptions options;
   options.memory = PoolSize(config, device->spec());
   options.quantum = config.quantum;
@@ -79,6 +109,11 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
   int signal = 0;
   sigwait(&signals, &signal);
   Log(LogLevel::kInfo, "ebbd: %s, stopping", strsignal(signal));
+  const StopGuard guard(kLongestStop, [&config] {
+    Log(LogLevel::kWarning, "ebbd: a request is still at work; stopped without its end");
+    if (!config.socket.empty()) unlink(config.socket.c_str());
+    std::_Exit(0);
+  });
   server->Shutdown(absl::Seconds(1));
   engine.reset();
   Log(LogLevel::kInfo, "ebbd: stopped");
@@ -88,7 +123,7 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
 int Main(int argc, char** argv) {
   const auto parsed = ParseCommandLine(std::vector<std::string>(argv + 1, argv + argc));
   if (!parsed.ok()) {
-    std::fprintf(stderr, "ebbd: %s\n", std::string(parsed.status().message()).c_str());
+    std::fprintf(stderr, "ebbd: %s\n", Escaped(parsed.status().message()).c_str());
     return kExitUsage;
   }
   if (parsed->print) {
@@ -102,7 +137,7 @@ int Main(int argc, char** argv) {
   const sigset_t signals = BlockSignals();
   const absl::Status status = Run(parsed->config, signals);
   if (status.ok()) return 0;
-  std::fprintf(stderr, "ebbd: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "ebbd: %s\n", Escaped(status.message()).c_str());
   if (status.code() == absl::StatusCode::kAlreadyExists) return kExitTaken;
   return status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitFailed;
 }
@@ -112,6 +147,7 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    ebb::OpenStandardStreams();
     ebb::daemon::LimitOpenMpSpinning(argv);
     return ebb::daemon::Main(argc, argv);
   } catch (const std::exception& error) {  // out of memory at start

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -36,6 +37,21 @@ std::vector<std::string> CanonicalRoots(const std::vector<std::string>& roots) {
   return result;
 }
 
+// `value`, which gives its share of the host's memory back with its last owner.
+template <class T>
+std::shared_ptr<const T> Holding(std::unique_ptr<HostBudget::Share> share, T value) {
+  struct Held {
+    std::unique_ptr<HostBudget::Share> share;
+    T value;
+  };
+  auto held = std::make_shared<const Held>(Held{std::move(share), std::move(value)});
+  return std::shared_ptr<const T>(held, &held->value);
+}
+
+data::Reserve Reserving(HostBudget::Share* share) {
+  return [share](Bytes bytes) { return share->Grow(bytes); };
+}
+
 bool IsInside(absl::string_view path, absl::string_view root) {
   if (root == "/") return absl::StartsWith(path, "/");
   return absl::StartsWith(path, root) && path.size() > root.size() && path[root.size()] == '/';
@@ -43,10 +59,12 @@ bool IsInside(absl::string_view path, absl::string_view root) {
 
 }  // namespace
 
-Resolver::Resolver(const Store* store, std::vector<std::string> roots, Bytes file_limit)
-    : store_(store), roots_(CanonicalRoots(roots)), file_limit_(file_limit) {}
+Resolver::Resolver(const Store* store, std::vector<std::string> roots, Bytes file_limit,
+                   Bytes host_memory)
+    : store_(store), roots_(CanonicalRoots(roots)), file_limit_(file_limit), budget_(host_memory) {}
 
-absl::StatusOr<std::string> Resolver::ReadHostFile(const std::string& path) const {
+absl::StatusOr<std::string> Resolver::ReadHostFile(const std::string& path,
+                                                   HostBudget::Share* share) const {
   if (roots_.empty()) {
     return absl::PermissionDeniedError(
         absl::StrCat(path,
@@ -71,20 +89,25 @@ absl::StatusOr<std::string> Resolver::ReadHostFile(const std::string& path) cons
   char opened[PATH_MAX];
   const ssize_t size = readlink(absl::StrCat("/proc/self/fd/", fd).c_str(), opened, sizeof(opened));
   if (size <= 0 || !allowed(absl::string_view(opened, static_cast<size_t>(size)))) return outside;
+  struct stat info;
+  if (fstat(fd, &info) != 0) return FileError(errno, "cannot read", path);
+  EBB_RETURN_IF_ERROR(Annotate(share->Grow(Bytes(info.st_size)), path));
   return ReadDescriptor(fd, path, file_limit_);
 }
 
-absl::StatusOr<std::shared_ptr<const std::string>> Resolver::Read(
-    absl::string_view reference) const {
+absl::StatusOr<std::shared_ptr<const std::string>> Resolver::Read(absl::string_view reference) {
+  auto share = std::make_unique<HostBudget::Share>(budget_);
   if (absl::StartsWith(reference, "sha256:") || absl::StartsWith(reference, "store:")) {
     EBB_ASSIGN_OR_RETURN(const ObjectInfo info, store_->Find(reference));
-    EBB_ASSIGN_OR_RETURN(std::string bytes, ReadFile(store_->PathOf(info), file_limit_));
-    if (Bytes(static_cast<int64_t>(bytes.size())) != info.bytes) {
-      return absl::DataLossError(absl::StrCat("the stored object ", reference, " has ",
-                                              bytes.size(), " bytes instead of ",
-                                              info.bytes.count(), "; remove and store it again"));
+    EBB_RETURN_IF_ERROR(Annotate(share->Grow(info.bytes), reference));
+    auto bytes = ReadFile(store_->PathOf(info), file_limit_);
+    if (bytes.status().code() == absl::StatusCode::kResourceExhausted) return bytes.status();
+    if (!bytes.ok() || Sha256Hex(*bytes) != info.sha256) {
+      return absl::DataLossError(absl::StrCat(
+          "the stored object ", reference, " is ", bytes.ok() ? "damaged" : "gone", " on disk; ",
+          "`ebb data rm sha256:", info.sha256.substr(0, 12), "` and store it again"));
     }
-    return std::make_shared<const std::string>(std::move(bytes));
+    return Holding(std::move(share), *std::move(bytes));
   }
   absl::string_view path = reference;
   absl::ConsumePrefix(&path, "host:");
@@ -92,23 +115,31 @@ absl::StatusOr<std::shared_ptr<const std::string>> Resolver::Read(
     return absl::InvalidArgumentError(absl::StrCat(
         "'", reference, "' is not a sha256: or store: reference, nor an absolute host: path"));
   }
-  EBB_ASSIGN_OR_RETURN(std::string bytes, ReadHostFile(std::string(path)));
-  return std::make_shared<const std::string>(std::move(bytes));
+  EBB_ASSIGN_OR_RETURN(std::string bytes, ReadHostFile(std::string(path), share.get()));
+  return Holding(std::move(share), std::move(bytes));
 }
 
 absl::StatusOr<std::shared_ptr<const graph::TensorMap>> Resolver::Weights(
-    absl::string_view reference) const {
+    absl::string_view reference) {
   EBB_ASSIGN_OR_RETURN(const auto bytes, Read(reference));
+  auto share = std::make_unique<HostBudget::Share>(budget_);
+  EBB_RETURN_IF_ERROR(Annotate(share->Grow(Bytes(static_cast<int64_t>(bytes->size()))), reference));
   auto tensors = model::ReadSafetensors(*bytes);
   if (!tensors.ok()) return Annotate(tensors.status(), reference);
-  return std::make_shared<const graph::TensorMap>(*std::move(tensors));
+  return Holding(std::move(share), *std::move(tensors));
 }
 
-absl::StatusOr<std::vector<int64_t>> Resolver::Index(absl::string_view reference) const {
+absl::StatusOr<std::shared_ptr<const std::vector<int64_t>>> Resolver::Index(
+    absl::string_view reference) {
   EBB_ASSIGN_OR_RETURN(const auto bytes, Read(reference));
-  auto rows = data::ParseIndex(*bytes);
+  auto share = std::make_unique<HostBudget::Share>(budget_);
+  auto rows = data::ParseIndex(*bytes, file_limit_, Reserving(share.get()));
   if (!rows.ok()) return Annotate(rows.status(), reference);
-  return rows;
+  // The job has them in the orders of this and the next epoch too.
+  const Bytes held = Bytes(4 * sizeof(int64_t)) * static_cast<int64_t>(rows->size());
+  share->Shrink(Bytes(0));
+  EBB_RETURN_IF_ERROR(Annotate(share->Grow(held), reference));
+  return Holding(std::move(share), *std::move(rows));
 }
 
 absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::Load(absl::string_view reference,
@@ -132,14 +163,18 @@ absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::Load(absl::string
   if (bytes == nullptr) {
     EBB_ASSIGN_OR_RETURN(bytes, Read(reference));
   }
-  auto loaded = data::ParseDataSet(*bytes, csv);
-  if (!loaded.ok()) return Annotate(loaded.status(), reference);
+  auto share = std::make_unique<HostBudget::Share>(budget_);
+  auto parsed = data::ParseDataSet(*bytes, csv, data::kMaxDataSetBytes, Reserving(share.get()));
+  if (!parsed.ok()) return Annotate(parsed.status(), reference);
+  share->Shrink((*parsed)->bytes());
+  const auto held = Holding(std::move(share), *std::move(parsed));
+  const std::shared_ptr<const data::DataSet> loaded(held, held->get());
   MutexLock lock(&mu_);
   absl::erase_if(cache_, [](const auto& entry) { return entry.second.expired(); });
   auto& slot = cache_[key];
   if (auto other = slot.lock()) return other;  // someone was faster
-  slot = *loaded;
-  return *loaded;
+  slot = loaded;
+  return loaded;
 }
 
 }  // namespace ebb::daemon

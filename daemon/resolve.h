@@ -2,6 +2,7 @@
 // A host path must lie inside an allowed root after all symbolic links are resolved. Thread-safe.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
 #include "base/units.h"
+#include "daemon/host_budget.h"
 #include "daemon/store.h"
 #include "data/dataset.h"
 #include "graph/graph.h"
@@ -20,24 +22,28 @@ namespace ebb::daemon {
 
 class Resolver {
  public:
-  // `roots` are directories; none = no host paths. `file_limit`: the largest file that is read.
-  Resolver(const Store* store, std::vector<std::string> roots, Bytes file_limit);
+  // `roots` are directories; none = no host paths. `file_limit`: the largest file that is read;
+  // `host_memory`: for all that is read and held.
+  Resolver(const Store* store, std::vector<std::string> roots, Bytes file_limit,
+           Bytes host_memory = Bytes(std::numeric_limits<int64_t>::max()));
 
-  // Errors name the reference: NotFound, PermissionDenied (outside the roots), InvalidArgument.
-  absl::StatusOr<std::shared_ptr<const std::string>> Read(absl::string_view reference) const;
-  absl::StatusOr<std::shared_ptr<const graph::TensorMap>> Weights(
-      absl::string_view reference) const;
-  absl::StatusOr<std::vector<int64_t>> Index(absl::string_view reference) const;
+  // Errors name the reference: NotFound, PermissionDenied (outside the roots), InvalidArgument,
+  // ResourceExhausted. What is returned counts against the host's memory until it is let go.
+  absl::StatusOr<std::shared_ptr<const std::string>> Read(absl::string_view reference);
+  absl::StatusOr<std::shared_ptr<const graph::TensorMap>> Weights(absl::string_view reference);
+  absl::StatusOr<std::shared_ptr<const std::vector<int64_t>>> Index(absl::string_view reference);
   // The same content is loaded once as long as someone holds it.
   absl::StatusOr<std::shared_ptr<const data::DataSet>> Load(absl::string_view reference,
                                                             const data::CsvOptions& csv);
+  Bytes host_memory_taken() const { return budget_.taken(); }
 
  private:
-  absl::StatusOr<std::string> ReadHostFile(const std::string& path) const;
+  absl::StatusOr<std::string> ReadHostFile(const std::string& path, HostBudget::Share* share) const;
 
   const Store* const store_;
   const std::vector<std::string> roots_;  // canonical, without a trailing '/'
   const Bytes file_limit_;
+  HostBudget budget_;
   Mutex mu_;
   // By (sha256, label column).
   absl::flat_hash_map<std::pair<std::string, int>, std::weak_ptr<const data::DataSet>> cache_

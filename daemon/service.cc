@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "base/status.h"
+#include "daemon/supported.h"
 #include "daemon/wire.h"
 #include "proto/status.h"
 
@@ -101,12 +102,18 @@ absl::StatusOr<JobId> Service::SubmitKeyed(const v1::JobSpec& spec, const std::s
   return job;
 }
 
-grpc::Status Service::Submit(grpc::ServerContext*, const v1::SubmitRequest* request,
+grpc::Status Service::Submit(grpc::ServerContext* context, const v1::SubmitRequest* request,
                              v1::Job* response) {
-  const absl::StatusOr<JobId> job = request->idempotency_key().empty()
-                                        ? SubmitNew(request->spec())
-                                        : SubmitKeyed(request->spec(), request->idempotency_key());
+  if (const absl::Status status = CheckKnown(*request); !status.ok()) return proto::ToGrpc(status);
+  const bool keyed = !request->idempotency_key().empty();
+  const absl::StatusOr<JobId> job =
+      keyed ? SubmitKeyed(request->spec(), request->idempotency_key()) : SubmitNew(request->spec());
   if (!job.ok()) return proto::ToGrpc(job.status());
+  if (!keyed && context->IsCancelled()) {
+    // Its client cannot know of it. With a key it can ask again.
+    (void)engine_->Cancel(*job);
+    return proto::ToGrpc(absl::CancelledError("the client has gone"));
+  }
   auto info = Info(*job);
   if (!info.ok()) return proto::ToGrpc(info.status());
   Log(LogLevel::kInfo, "service: %s submitted", info->id());
@@ -114,9 +121,15 @@ grpc::Status Service::Submit(grpc::ServerContext*, const v1::SubmitRequest* requ
   return grpc::Status::OK;
 }
 
-template <class Action>
-grpc::Status Service::Act(const std::string& reference, v1::Job* response, Action action) const {
-  const absl::StatusOr<JobId> job = FindJob(reference);
+template <class Request>
+absl::StatusOr<JobId> Service::JobOf(const Request& request) const {
+  EBB_RETURN_IF_ERROR(CheckKnown(request));
+  return FindJob(request.job());
+}
+
+template <class Request, class Action>
+grpc::Status Service::Act(const Request& request, v1::Job* response, Action action) const {
+  const absl::StatusOr<JobId> job = JobOf(request);
   if (!job.ok()) return proto::ToGrpc(job.status());
   if (const absl::Status status = action(*job); !status.ok()) return proto::ToGrpc(status);
   auto info = Info(*job);
@@ -126,27 +139,27 @@ grpc::Status Service::Act(const std::string& reference, v1::Job* response, Actio
 }
 
 grpc::Status Service::Get(grpc::ServerContext*, const v1::GetRequest* request, v1::Job* response) {
-  return Act(request->job(), response, [](JobId) { return absl::OkStatus(); });
+  return Act(*request, response, [](JobId) { return absl::OkStatus(); });
 }
 
 grpc::Status Service::Cancel(grpc::ServerContext*, const v1::CancelRequest* request,
                              v1::Job* response) {
-  return Act(request->job(), response, [this](JobId job) { return engine_->Cancel(job); });
+  return Act(*request, response, [this](JobId job) { return engine_->Cancel(job); });
 }
 
 grpc::Status Service::Pause(grpc::ServerContext*, const v1::PauseRequest* request,
                             v1::Job* response) {
-  return Act(request->job(), response, [this](JobId job) { return engine_->Pause(job); });
+  return Act(*request, response, [this](JobId job) { return engine_->Pause(job); });
 }
 
 grpc::Status Service::Resume(grpc::ServerContext*, const v1::ResumeRequest* request,
                              v1::Job* response) {
-  return Act(request->job(), response, [this](JobId job) { return engine_->Resume(job); });
+  return Act(*request, response, [this](JobId job) { return engine_->Resume(job); });
 }
 
 grpc::Status Service::Update(grpc::ServerContext*, const v1::UpdateRequest* request,
                              v1::Job* response) {
-  return Act(request->job(), response, [&](JobId job) -> absl::Status {
+  return Act(*request, response, [&](JobId job) -> absl::Status {
     EBB_ASSIGN_OR_RETURN(const runtime::JobUpdate update, UpdateFromWire(*request));
     return engine_->Update(job, update);
   });
@@ -154,7 +167,7 @@ grpc::Status Service::Update(grpc::ServerContext*, const v1::UpdateRequest* requ
 
 grpc::Status Service::Forget(grpc::ServerContext*, const v1::ForgetRequest* request,
                              v1::ForgetResponse*) {
-  const absl::StatusOr<JobId> job = FindJob(request->job());
+  const absl::StatusOr<JobId> job = JobOf(*request);
   if (!job.ok()) return proto::ToGrpc(job.status());
   if (const absl::Status status = engine_->Forget(*job); !status.ok()) return proto::ToGrpc(status);
   MutexLock lock(&mu_);
@@ -164,6 +177,7 @@ grpc::Status Service::Forget(grpc::ServerContext*, const v1::ForgetRequest* requ
 
 grpc::Status Service::List(grpc::ServerContext*, const v1::ListRequest* request,
                            v1::ListResponse* response) {
+  if (const absl::Status status = CheckKnown(*request); !status.ok()) return proto::ToGrpc(status);
   for (const runtime::JobInfo& info : engine_->List()) {
     const bool wanted =
         std::all_of(request->labels().begin(), request->labels().end(), [&](const auto& label) {
@@ -205,7 +219,7 @@ absl::Status Service::WatchJob(const grpc::ServerContext& context, JobId job, in
 
 grpc::Status Service::Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
                             grpc::ServerWriter<v1::WatchResponse>* writer) {
-  const absl::StatusOr<JobId> job = FindJob(request->job());
+  const absl::StatusOr<JobId> job = JobOf(*request);
   if (!job.ok()) return proto::ToGrpc(job.status());
   if (request->from_point() < 0) {
     return proto::ToGrpc(absl::InvalidArgumentError("from_point must not be negative"));
@@ -213,21 +227,23 @@ grpc::Status Service::Watch(grpc::ServerContext* context, const v1::WatchRequest
   return proto::ToGrpc(WatchJob(*context, *job, request->from_point(), writer));
 }
 
-grpc::Status Service::Memory(grpc::ServerContext*, const v1::MemoryRequest*,
+grpc::Status Service::Memory(grpc::ServerContext*, const v1::MemoryRequest* request,
                              v1::MemoryReport* response) {
+  if (const absl::Status status = CheckKnown(*request); !status.ok()) return proto::ToGrpc(status);
   *response = ToWire(engine_->Memory(), engine_->Overlap());
   return grpc::Status::OK;
 }
 
-grpc::Status Service::Device(grpc::ServerContext*, const v1::DeviceRequest*,
+grpc::Status Service::Device(grpc::ServerContext*, const v1::DeviceRequest* request,
                              v1::DeviceReport* response) {
+  if (const absl::Status status = CheckKnown(*request); !status.ok()) return proto::ToGrpc(status);
   *response = ToWire(engine_->Describe());
   return grpc::Status::OK;
 }
 
 grpc::Status Service::Explain(grpc::ServerContext*, const v1::ExplainRequest* request,
                               v1::ExplainReport* response) {
-  const absl::StatusOr<JobId> job = FindJob(request->job());
+  const absl::StatusOr<JobId> job = JobOf(*request);
   if (!job.ok()) return proto::ToGrpc(job.status());
   const auto report = engine_->Explain(*job);
   if (!report.ok()) return proto::ToGrpc(report.status());

@@ -56,12 +56,15 @@ class Service final : public v1::Ebb::Service {
 
   // "j-17", "17" or a unique name. NotFound, InvalidArgument (ambiguous).
   absl::StatusOr<JobId> FindJob(absl::string_view reference) const;
+  // Of a request that names a job and that this version understands.
+  template <class Request>
+  absl::StatusOr<JobId> JobOf(const Request& request) const;
   absl::StatusOr<v1::Job> Info(JobId job) const;
   absl::StatusOr<JobId> SubmitNew(const v1::JobSpec& spec);
   absl::StatusOr<JobId> SubmitKeyed(const v1::JobSpec& spec, const std::string& key);
   // An action on a job that answers with its state after it.
-  template <class Action>
-  grpc::Status Act(const std::string& reference, v1::Job* response, Action action) const;
+  template <class Request, class Action>
+  grpc::Status Act(const Request& request, v1::Job* response, Action action) const;
   absl::Status WatchJob(const grpc::ServerContext& context, JobId job, int64_t from,
                         grpc::ServerWriter<v1::WatchResponse>* writer) const;
   absl::StatusOr<ObjectInfo> ReceiveObject(grpc::ServerReader<v1::PutRequest>* reader);

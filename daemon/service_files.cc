@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "daemon/service.h"
+#include "daemon/supported.h"
 #include "daemon/wire.h"
 #include "model/import.h"
 #include "model/safetensors.h"
@@ -20,6 +21,7 @@ absl::StatusOr<ObjectInfo> Service::ReceiveObject(grpc::ServerReader<v1::PutRequ
   if (!reader->Read(&message) || !message.has_header()) {
     return absl::InvalidArgumentError("an upload begins with its header");
   }
+  EBB_RETURN_IF_ERROR(CheckKnown(message));
   const v1::PutRequest::Header& header = message.header();
   ObjectInfo info;
   info.sha256 = header.sha256();
@@ -51,6 +53,7 @@ grpc::Status Service::Put(grpc::ServerContext*, grpc::ServerReader<v1::PutReques
 
 grpc::Status Service::ListStored(grpc::ServerContext*, const v1::ListStoredRequest* request,
                                  v1::ListStoredResponse* response) {
+  if (const absl::Status status = CheckKnown(*request); !status.ok()) return proto::ToGrpc(status);
   if (!request->handle().empty()) {
     const auto info = store_->Find(request->handle());
     if (!info.ok() && info.status().code() != absl::StatusCode::kNotFound) {
@@ -70,6 +73,7 @@ grpc::Status Service::ListStored(grpc::ServerContext*, const v1::ListStoredReque
 
 grpc::Status Service::RemoveStored(grpc::ServerContext*, const v1::RemoveStoredRequest* request,
                                    v1::RemoveStoredResponse* response) {
+  if (const absl::Status status = CheckKnown(*request); !status.ok()) return proto::ToGrpc(status);
   const auto removed = store_->Remove(request->handle());
   if (!removed.ok()) return proto::ToGrpc(removed.status());
   *response->mutable_removed() = ToWire(*removed);
@@ -90,6 +94,7 @@ absl::StatusOr<std::string> Service::ResultFile(JobId job, v1::FetchRequest::For
 
 grpc::Status Service::Fetch(grpc::ServerContext*, const v1::FetchRequest* request,
                             grpc::ServerWriter<v1::FetchResponse>* writer) {
+  if (const absl::Status status = CheckKnown(*request); !status.ok()) return proto::ToGrpc(status);
   const absl::StatusOr<JobId> job = FindJob(request->job());
   if (!job.ok()) return proto::ToGrpc(job.status());
   const bool onnx = request->format() == v1::FetchRequest::FORMAT_ONNX;

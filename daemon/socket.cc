@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -32,6 +33,23 @@ absl::StatusOr<std::unique_ptr<FileLock>> FileLock::Acquire(const std::string& p
 
 FileLock::~FileLock() { close(fd_); }
 
+namespace {
+
+// Someone accepts connections at a socket's path, or would if there were not so many.
+bool IsServed(const std::string& path) {
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return false;
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  const int result = connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  const bool served = result == 0 || errno == EAGAIN;
+  close(fd);
+  return served;
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<SocketPath>> SocketPath::Claim(const std::string& path) {
   if (path.empty() || path[0] != '/') {
     return absl::InvalidArgumentError(
@@ -54,6 +72,10 @@ absl::StatusOr<std::unique_ptr<SocketPath>> SocketPath::Claim(const std::string&
   if (lstat(path.c_str(), &info) == 0) {
     if (!S_ISSOCK(info.st_mode)) {
       return absl::FailedPreconditionError(absl::StrCat(path, " exists and is not a socket"));
+    }
+    // The lock file says who holds a socket; it may have been removed by hand.
+    if (IsServed(path)) {
+      return absl::AlreadyExistsError(absl::StrCat("another process serves ", path));
     }
     if (unlink(path.c_str()) != 0) return FileError(errno, "cannot replace the stale socket", path);
   }

@@ -47,6 +47,14 @@ absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) 
   return names;
 }
 
+// A state directory that is gone or closed to us is no mistake of the client's.
+absl::Status OurFault(const absl::Status& status) {
+  if (status.ok()) return status;
+  const bool full = status.code() == absl::StatusCode::kResourceExhausted;
+  return absl::Status(full ? status.code() : absl::StatusCode::kInternal,
+                      absl::StrCat("the daemon's state directory: ", status.message()));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(const std::string& state_dir,
@@ -130,7 +138,8 @@ absl::StatusOr<std::unique_ptr<Store::Upload>> Store::Begin(ObjectInfo info) {
   const int error = errno;
   info.stored = absl::Now();
   std::unique_ptr<Upload> upload(new Upload(this, std::move(info), path, fd));
-  if (fd < 0) return FileError(error, "cannot create", path);  // the upload gives its bytes back
+  // The upload gives its bytes back.
+  if (fd < 0) return OurFault(FileError(error, "cannot create", path));
   return upload;
 }
 
@@ -150,7 +159,7 @@ absl::Status Store::Upload::Write(absl::string_view chunk) {
     return absl::InvalidArgumentError(
         absl::StrCat("more than the announced ", info_.bytes.count(), " bytes came"));
   }
-  EBB_RETURN_IF_ERROR(WriteAll(fd_, chunk, path_));
+  EBB_RETURN_IF_ERROR(OurFault(WriteAll(fd_, chunk, path_)));
   hash_.Update(chunk);
   written_ += static_cast<int64_t>(chunk.size());
   return absl::OkStatus();
@@ -166,7 +175,7 @@ absl::StatusOr<ObjectInfo> Store::Upload::Commit() {
                                                    ", not the announced ", info_.sha256,
                                                    "; nothing is kept"));
   }
-  if (fsync(fd_) != 0) return FileError(errno, "cannot sync", path_);
+  if (fsync(fd_) != 0) return OurFault(FileError(errno, "cannot sync", path_));
   EBB_ASSIGN_OR_RETURN(ObjectInfo stored, store_->Adopt(path_, info_));
   path_.clear();  // it is the store's now
   return stored;
@@ -178,12 +187,12 @@ absl::StatusOr<ObjectInfo> Store::Adopt(const std::string& path, ObjectInfo info
   const bool known = it != objects_.end();
   if (known && info.name.empty()) info.name = it->second.name;
   if (known && info.kind.empty()) info.kind = it->second.kind;
-  EBB_RETURN_IF_ERROR(WriteMeta(info));
+  EBB_RETURN_IF_ERROR(OurFault(WriteMeta(info)));
   if (rename(path.c_str(), PathOf(info).c_str()) != 0) {
-    return FileError(errno, "cannot rename", path);
+    return OurFault(FileError(errno, "cannot rename", path));
   }
-  EBB_RETURN_IF_ERROR(SyncDirectory(absl::StrCat(dir_, "/objects")));
-  if (known) used_ -= info.bytes;  // the same bytes were counted twice
+  EBB_RETURN_IF_ERROR(OurFault(SyncDirectory(absl::StrCat(dir_, "/objects"))));
+  if (known) used_ -= it->second.bytes;  // as they were when they were stored before
   objects_[info.sha256] = info;
   return info;
 }

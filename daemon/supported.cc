@@ -171,15 +171,18 @@ absl::Status CheckEnum(const std::string& path, const std::string& shown,
   return absl::OkStatus();
 }
 
+absl::Status CheckFieldNumbers(const Message& message, absl::string_view shown) {
+  const auto& unknown = message.GetReflection()->GetUnknownFields(message);
+  if (unknown.empty()) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat(shown, " has field number ", unknown.field(0).number(),
+                   ", which this version does not know; the client is newer than the daemon"));
+}
+
 // `path` is without indices, for the tables; `shown` is with them, for people.
 absl::Status Walk(const Message& message, const std::string& path, const std::string& shown) {
   const Reflection& reflection = *message.GetReflection();
-  if (!reflection.GetUnknownFields(message).empty()) {
-    return absl::UnimplementedError(
-        absl::StrCat(shown.empty() ? "the job spec" : shown, " has field number ",
-                     reflection.GetUnknownFields(message).field(0).number(),
-                     ", which this version does not know; the client is newer than the daemon"));
-  }
+  EBB_RETURN_IF_ERROR(CheckFieldNumbers(message, shown.empty() ? "the job spec" : shown));
   std::vector<const FieldDescriptor*> fields;
   reflection.ListFields(message, &fields);
   for (const FieldDescriptor* field : fields) {
@@ -208,6 +211,27 @@ absl::Status Walk(const Message& message, const std::string& path, const std::st
 }
 
 }  // namespace
+
+absl::Status CheckKnown(const Message& request) {
+  if (request.GetDescriptor() == v1::JobSpec::descriptor()) return absl::OkStatus();
+  EBB_RETURN_IF_ERROR(CheckFieldNumbers(request, request.GetDescriptor()->name()));
+  const Reflection& reflection = *request.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(request, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->is_repeated()) continue;  // labels: texts
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      EBB_RETURN_IF_ERROR(CheckKnown(reflection.GetMessage(request, field)));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+      const int number = reflection.GetEnumValue(request, field);
+      if (field->enum_type()->FindValueByNumber(number) != nullptr) continue;
+      return absl::UnimplementedError(
+          absl::StrCat(field->name(), " is ", number,
+                       ", which this version does not know; the client is newer than the daemon"));
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckSupported(const v1::JobSpec& spec) {
   EBB_RETURN_IF_ERROR(Walk(spec, "", ""));

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <limits>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "daemon/supported.h"
 #include "daemon/wire_check.h"
 #include "daemon/wire_graph.h"
@@ -21,20 +21,17 @@ absl::Status CheckText(absl::string_view field, absl::string_view text, size_t l
   if (text.size() > limit) {
     return Invalid(absl::StrCat(field, " has ", text.size(), " bytes; at most ", limit));
   }
-  for (char c : text) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
-      return Invalid(absl::StrCat(field, " contains a control character"));
-    }
+  if (!IsPrintable(text)) {
+    return Invalid(absl::StrCat(field, " contains a control character: '", Escaped(text), "'"));
   }
   return absl::OkStatus();
 }
 
-absl::Status ModelFromWire(const v1::JobSpec& spec, const Resolver& resolver,
-                           runtime::ModelSpec* model) {
+absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, runtime::ModelSpec* model) {
   const v1::Model& wire = spec.model();
   switch (wire.source_case()) {
     case v1::Model::kOnnx: {
-      auto bytes = resolver.Read(wire.onnx());
+      auto bytes = resolver->Read(wire.onnx());
       if (!bytes.ok()) return Annotate(bytes.status(), "model.onnx");
       model->onnx = *std::move(bytes);
       break;
@@ -44,7 +41,7 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, const Resolver& resolver,
         return Invalid(absl::StrCat(wire.has_bn() ? "model.bn" : "model.overrides",
                                     " applies to model.onnx; a serialised graph says it itself"));
       }
-      auto bytes = resolver.Read(wire.graph());
+      auto bytes = resolver->Read(wire.graph());
       if (!bytes.ok()) return Annotate(bytes.status(), "model.graph");
       auto graph = GraphFromBytes(**bytes, spec.batch_size().fixed());
       if (!graph.ok()) return Annotate(graph.status(), "model.graph");
@@ -64,7 +61,7 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, const Resolver& resolver,
       return Invalid("model needs onnx, graph or zoo");
   }
   if (!wire.weights().empty()) {
-    auto weights = resolver.Weights(wire.weights());
+    auto weights = resolver->Weights(wire.weights());
     if (!weights.ok()) return Annotate(weights.status(), "model.weights");
     model->weights = *std::move(weights);
   }
@@ -112,16 +109,16 @@ absl::StatusOr<runtime::DataSource> DataFromWire(absl::string_view field,
   source.data = *std::move(loaded);
   if (!wire.index().empty()) {
     const std::string name = absl::StrCat(field, ".index");
-    auto rows = resolver->Index(wire.index());
-    if (!rows.ok()) return Annotate(rows.status(), name);
-    if (rows->empty()) return Invalid(absl::StrCat(name, " holds no row"));
-    for (size_t i = 0; i < rows->size(); ++i) {
-      if ((*rows)[i] < 0 || (*rows)[i] >= source.data->rows()) {
-        return Invalid(absl::StrCat(name, "[", i, "] is ", (*rows)[i], "; the data set has ",
+    const auto index = resolver->Index(wire.index());
+    if (!index.ok()) return Annotate(index.status(), name);
+    source.rows = **index;
+    source.index = *index;
+    for (size_t i = 0; i < source.rows.size(); ++i) {
+      if (source.rows[i] < 0 || source.rows[i] >= source.data->rows()) {
+        return Invalid(absl::StrCat(name, "[", i, "] is ", source.rows[i], "; the data set has ",
                                     source.data->rows(), " rows"));
       }
     }
-    source.rows = *std::move(rows);
   }
   return source;
 }
@@ -205,7 +202,7 @@ absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolv
   job.seed_init = spec.seed().init();
   job.seed_data = spec.seed().data();
   job.seed_dropout = spec.seed().dropout();
-  EBB_RETURN_IF_ERROR(ModelFromWire(spec, *resolver, &job.model));
+  EBB_RETURN_IF_ERROR(ModelFromWire(spec, resolver, &job.model));
   // A device that computes needs data: the engine says so.
   if (spec.data().has_train()) {
     EBB_ASSIGN_OR_RETURN(job.train, DataFromWire("data.train", spec.data().train(), resolver));

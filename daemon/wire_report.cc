@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/text.h"
 #include "daemon/wire.h"
 
 #ifndef EBB_VERSION
@@ -11,32 +12,6 @@
 
 namespace ebb::daemon {
 namespace {
-
-// Names in a model file may hold any bytes, a proto3 string must be UTF-8: the bytes of anything
-// that is not a complete sequence become '?'.
-std::string Utf8(absl::string_view text) {
-  std::string result(text);
-  for (size_t i = 0; i < result.size();) {
-    const auto byte = static_cast<unsigned char>(result[i]);
-    const size_t length = byte < 0x80                    ? 1
-                          : byte >= 0xC2 && byte <= 0xDF ? 2
-                          : byte >= 0xE0 && byte <= 0xEF ? 3
-                          : byte >= 0xF0 && byte <= 0xF4 ? 4
-                                                         : 0;
-    bool good = length > 0 && i + length <= result.size();
-    for (size_t j = 1; good && j < length; ++j) {
-      good = (static_cast<unsigned char>(result[i + j]) & 0xC0) == 0x80;
-    }
-    if (good && length >= 3) {  // overlong forms, surrogates, beyond U+10FFFF
-      const auto next = static_cast<unsigned char>(result[i + 1]);
-      good = !(byte == 0xE0 && next < 0xA0) && !(byte == 0xED && next > 0x9F) &&
-             !(byte == 0xF0 && next < 0x90) && !(byte == 0xF4 && next > 0x8F);
-    }
-    if (!good) result[i] = '?';
-    i += good ? length : 1;
-  }
-  return result;
-}
 
 void SetTime(absl::Time time, google::protobuf::Timestamp* wire) {
   const int64_t nanos = absl::ToUnixNanos(time);
@@ -119,8 +94,8 @@ v1::Job ToWire(const runtime::JobInfo& info) {
   wire.set_name(info.name);
   wire.set_state(StateToWire(info.state));
   wire.set_reason(ReasonToWire(info.reason));
-  wire.set_message(Utf8(info.message));
-  for (const std::string& warning : info.warnings) wire.add_warnings(Utf8(warning));
+  wire.set_message(Escaped(info.message));
+  for (const std::string& warning : info.warnings) wire.add_warnings(Escaped(warning));
   wire.set_step(info.step);
   wire.set_total_steps(info.total_steps);
   wire.set_epoch(info.epoch);
@@ -132,7 +107,7 @@ v1::Job ToWire(const runtime::JobInfo& info) {
   if (info.eta && *info.eta >= absl::ZeroDuration() && *info.eta < absl::Hours(24 * 365 * 100)) {
     SetDuration(*info.eta, wire.mutable_eta());
   }
-  wire.set_why(Utf8(info.why));
+  wire.set_why(Escaped(info.why));
   wire.set_resident_bytes(info.resident.count());
   wire.set_staging_bytes(info.staging.count());
   wire.set_step_peak_bytes(info.step_peak.count());
@@ -198,7 +173,7 @@ v1::MemoryReport ToWire(const runtime::MemoryReport& memory,
 v1::DeviceReport ToWire(const runtime::DeviceReport& report) {
   v1::DeviceReport wire;
   wire.set_kind(report.spec.kind);
-  wire.set_name(Utf8(report.spec.name));
+  wire.set_name(Escaped(report.spec.name));
   wire.set_memory_bytes(report.spec.memory.count());
   wire.set_pool_bytes(report.pool.count());
   wire.set_lanes(report.lanes);
@@ -210,7 +185,7 @@ v1::DeviceReport ToWire(const runtime::DeviceReport& report) {
   wire.set_peak_bandwidth(report.spec.peak_bandwidth);
   wire.set_version(EBB_VERSION);
   wire.set_simulated(!report.spec.profile.empty());
-  wire.set_profile(Utf8(report.spec.profile));
+  wire.set_profile(Escaped(report.spec.profile));
   wire.set_overlap_model(report.spec.overlap_model);
   wire.set_constants_sha256(report.spec.constants_sha256);
   return wire;
@@ -219,7 +194,7 @@ v1::DeviceReport ToWire(const runtime::DeviceReport& report) {
 v1::ExplainReport ToWire(JobId id, const runtime::ExplainReport& report) {
   v1::ExplainReport wire;
   wire.set_job(JobLabel(id));
-  wire.set_graph(Utf8(report.graph));
+  wire.set_graph(EscapedLines(report.graph));
   for (const runtime::SubModelReport& sub_model : report.sub_models) {
     v1::ExplainReport::SubModel& out = *wire.add_sub_models();
     out.set_first(sub_model.first);
@@ -236,7 +211,7 @@ v1::ExplainReport ToWire(JobId id, const runtime::ExplainReport& report) {
   for (const auto& [name, bytes] : report.resident) {
     (*wire.mutable_resident())[name] = bytes.count();
   }
-  wire.set_admission(Utf8(report.admission));
+  wire.set_admission(Escaped(report.admission));
   wire.set_numerics_key(report.numerics_key);
   return wire;
 }

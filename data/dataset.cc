@@ -68,9 +68,9 @@ bool IsFieldName(absl::string_view name) {
 
 // The bytes themselves, or what was gzipped into them (kept in `storage`).
 absl::StatusOr<absl::string_view> Unpack(absl::string_view bytes, Bytes limit,
-                                         std::string* storage) {
+                                         const Reserve& reserve, std::string* storage) {
   if (!IsGzip(bytes)) return bytes;
-  EBB_ASSIGN_OR_RETURN(*storage, Gunzip(bytes, limit));
+  EBB_ASSIGN_OR_RETURN(*storage, Gunzip(bytes, limit, reserve));
   if (IsGzip(*storage)) {
     return absl::InvalidArgumentError("gzip: the data are gzipped twice; gunzip them once");
   }
@@ -84,11 +84,30 @@ absl::StatusOr<Fields> OneField(absl::StatusOr<HostTensor> tensor) {
   return fields;
 }
 
-absl::StatusOr<Fields> ParseFields(absl::string_view bytes, const CsvOptions& csv, Bytes limit) {
-  if (IsZip(bytes)) return ParseNpz(bytes, limit);
-  if (IsNpy(bytes)) return OneField(ParseNpy(bytes));
-  if (IsIdx(bytes)) return OneField(ParseIdx(bytes));
+// What a text of numbers becomes: cells of four bytes, a label a line, in vectors that double.
+Bytes TextFootprint(absl::string_view text) {
+  const auto count = [&](char c) { return std::count(text.begin(), text.end(), c); };
+  return Bytes(8) * count(',') + Bytes(40) * (count('\n') + 1);
+}
+
+absl::Status Ask(const Reserve& reserve, Bytes bytes) {
+  return reserve ? reserve(bytes) : absl::OkStatus();
+}
+
+absl::StatusOr<Fields> ParseFields(absl::string_view bytes, const CsvOptions& csv, Bytes limit,
+                                   const Reserve& reserve) {
+  const bool text = !IsZip(bytes) && !IsNpy(bytes) && !IsIdx(bytes);
+  if (!text && csv.label_column != CsvOptions().label_column) {
+    return absl::InvalidArgumentError(
+        "label_column is for CSV; arrays have names: bind the label to one of them");
+  }
+  if (IsZip(bytes)) return ParseNpz(bytes, limit, reserve);
+  if (!text) {
+    EBB_RETURN_IF_ERROR(Ask(reserve, Bytes(static_cast<int64_t>(bytes.size()))));
+    return OneField(IsNpy(bytes) ? ParseNpy(bytes) : ParseIdx(bytes));
+  }
   EBB_RETURN_IF_ERROR(RefuseForeign(bytes));
+  EBB_RETURN_IF_ERROR(Ask(reserve, TextFootprint(bytes)));
   return ParseCsv(bytes, csv);
 }
 
@@ -117,15 +136,17 @@ absl::StatusOr<std::vector<int64_t>> ToIndex(const HostTensor& tensor) {
       "index: the array is of ", graph::Name(tensor.type.dtype), "; save it as int64"));
 }
 
-absl::StatusOr<std::vector<int64_t>> ParseIndexUnguarded(absl::string_view bytes, Bytes limit) {
+absl::StatusOr<std::vector<int64_t>> ParseIndexUnguarded(absl::string_view bytes, Bytes limit,
+                                                         const Reserve& reserve) {
   std::string storage;
-  EBB_ASSIGN_OR_RETURN(bytes, Unpack(bytes, limit, &storage));
+  EBB_ASSIGN_OR_RETURN(bytes, Unpack(bytes, limit, reserve, &storage));
   if (IsNpy(bytes)) {
+    EBB_RETURN_IF_ERROR(Ask(reserve, Bytes(static_cast<int64_t>(bytes.size()))));
     EBB_ASSIGN_OR_RETURN(const HostTensor tensor, ParseNpy(bytes));
     return ToIndex(tensor);
   }
   if (IsZip(bytes)) {
-    EBB_ASSIGN_OR_RETURN(const Fields arrays, ParseNpz(bytes, limit));
+    EBB_ASSIGN_OR_RETURN(const Fields arrays, ParseNpz(bytes, limit, reserve));
     if (arrays.size() != 1) {
       return absl::InvalidArgumentError(absl::StrCat(
           "index: the .npz has ", arrays.size(), " arrays; save the index alone with numpy.save"));
@@ -133,6 +154,7 @@ absl::StatusOr<std::vector<int64_t>> ParseIndexUnguarded(absl::string_view bytes
     return ToIndex(arrays.begin()->second);
   }
   EBB_RETURN_IF_ERROR(RefuseForeign(bytes));
+  EBB_RETURN_IF_ERROR(Ask(reserve, TextFootprint(bytes)));
   return ParseIntegerLines(bytes);
 }
 
@@ -186,21 +208,23 @@ Bytes DataSet::bytes() const {
 }
 
 absl::StatusOr<std::shared_ptr<const DataSet>> ParseDataSet(absl::string_view bytes,
-                                                            const CsvOptions& csv, Bytes limit) {
+                                                            const CsvOptions& csv, Bytes limit,
+                                                            const Reserve& reserve) {
   if (bytes.empty()) return absl::InvalidArgumentError("the data set is empty (0 bytes)");
   try {
     std::string storage;
-    EBB_ASSIGN_OR_RETURN(bytes, Unpack(bytes, limit, &storage));
-    EBB_ASSIGN_OR_RETURN(Fields fields, ParseFields(bytes, csv, limit));
+    EBB_ASSIGN_OR_RETURN(bytes, Unpack(bytes, limit, reserve, &storage));
+    EBB_ASSIGN_OR_RETURN(Fields fields, ParseFields(bytes, csv, limit, reserve));
     return DataSet::Create(std::move(fields));
   } catch (const std::bad_alloc&) {
     return OutOfHostMemory();
   }
 }
 
-absl::StatusOr<std::vector<int64_t>> ParseIndex(absl::string_view bytes, Bytes limit) {
+absl::StatusOr<std::vector<int64_t>> ParseIndex(absl::string_view bytes, Bytes limit,
+                                                const Reserve& reserve) {
   try {
-    absl::StatusOr<std::vector<int64_t>> index = ParseIndexUnguarded(bytes, limit);
+    absl::StatusOr<std::vector<int64_t>> index = ParseIndexUnguarded(bytes, limit, reserve);
     if (index.ok() && index->empty()) return absl::InvalidArgumentError("index: it lists no row");
     return index;
   } catch (const std::bad_alloc&) {

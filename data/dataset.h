@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,6 +35,10 @@ class DataSet {
 // The most bytes that one data set may unpack to, whatever its compressed size.
 constexpr Bytes kMaxDataSetBytes = GiB(16);
 
+// Asked before a parser takes so many bytes more of the host's memory; an error ends the parse and
+// is its result. Empty: nobody is asked.
+using Reserve = std::function<absl::Status(Bytes)>;
+
 // The format is told by content, not by file name: .npz and .npy (versions 1 to 3, C order; f2 f4
 // f8 i1 u1 i2 u2 i4 u4 i8 b1 of either byte order), IDX (MNIST's), CSV with or without a header;
 // each also gzipped. A lone array (.npy, IDX) is the field "data". Types that graphs lack are
@@ -48,11 +53,13 @@ struct CsvOptions {
 // that is not supported, by name. ResourceExhausted: it unpacks to more than `limit`.
 absl::StatusOr<std::shared_ptr<const DataSet>> ParseDataSet(absl::string_view bytes,
                                                             const CsvOptions& csv = {},
-                                                            Bytes limit = kMaxDataSetBytes);
+                                                            Bytes limit = kMaxDataSetBytes,
+                                                            const Reserve& reserve = {});
 // A 1-D integer array (.npy, .npz with one array, or text with one number a line), as it is: that
 // the indices fit the data set is for Validate() to see.
 absl::StatusOr<std::vector<int64_t>> ParseIndex(absl::string_view bytes,
-                                                Bytes limit = kMaxDataSetBytes);
+                                                Bytes limit = kMaxDataSetBytes,
+                                                const Reserve& reserve = {});
 
 // One model input and the data field that feeds it.
 struct FieldBinding {

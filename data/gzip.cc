@@ -11,6 +11,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace ebb::data {
 namespace {
@@ -31,7 +32,7 @@ struct EndInflate {
 
 bool IsGzip(absl::string_view bytes) { return absl::StartsWith(bytes, "\x1f\x8b"); }
 
-absl::StatusOr<std::string> Gunzip(absl::string_view bytes, Bytes limit) {
+absl::StatusOr<std::string> Gunzip(absl::string_view bytes, Bytes limit, const Reserve& reserve) {
   z_stream stream = {};
   if (inflateInit2(&stream, kGzipOnly) != Z_OK) {
     return absl::ResourceExhaustedError("gzip: no memory to start unpacking");
@@ -58,6 +59,8 @@ absl::StatusOr<std::string> Gunzip(absl::string_view bytes, Bytes limit) {
       return absl::ResourceExhaustedError(
           absl::StrCat("gzip: unpacks to more than the limit of ", FormatBytes(limit)));
     }
+    // Twice: a string that grows is copied.
+    if (reserve) EBB_RETURN_IF_ERROR(reserve(Bytes(static_cast<int64_t>(2 * made))));
     out.append(reinterpret_cast<const char*>(chunk.get()), made);
     const bool more_input = stream.avail_in > 0 || left > 0;
     if (result == Z_STREAM_END) {

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/units.h"
+#include "data/dataset.h"
 #include "graph/types.h"
 
 namespace ebb::data {
@@ -19,6 +20,7 @@ absl::StatusOr<graph::HostTensor> ParseNpy(absl::string_view bytes);
 
 // The arrays by name (without ".npy"). ResourceExhausted: together more than `limit` unpacked.
 absl::StatusOr<std::map<std::string, graph::HostTensor>> ParseNpz(absl::string_view bytes,
-                                                                  Bytes limit);
+                                                                  Bytes limit,
+                                                                  const Reserve& reserve = {});
 
 }  // namespace ebb::data

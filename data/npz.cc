@@ -97,7 +97,8 @@ bool IsZip(absl::string_view bytes) {
 }
 
 absl::StatusOr<std::map<std::string, graph::HostTensor>> ParseNpz(absl::string_view bytes,
-                                                                  Bytes limit) {
+                                                                  Bytes limit,
+                                                                  const Reserve& reserve) {
   EBB_ASSIGN_OR_RETURN(const Archive archive, Open(bytes));
   std::map<std::string, graph::HostTensor> arrays;
   Bytes left = limit;
@@ -117,6 +118,8 @@ absl::StatusOr<std::map<std::string, graph::HostTensor>> ParseNpz(absl::string_v
     if (absl::Status status = CheckEntry(stat, left, limit); !status.ok()) {
       return Annotate(status, context);
     }
+    // As it lies in the file, and as a tensor.
+    if (reserve) EBB_RETURN_IF_ERROR(reserve(Bytes(2) * static_cast<int64_t>(stat.size)));
     absl::StatusOr<std::string> content = ReadEntry(archive.get(), index, stat, bytes.size());
     if (!content.ok()) return Annotate(content.status(), context);
     absl::StatusOr<graph::HostTensor> tensor = ParseNpy(*content);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/text.h"
 
 namespace ebb::proto {
 namespace {
@@ -43,8 +44,13 @@ grpc::Status ToGrpc(const absl::Status& status) {
   for (const Row& row : kCodes) {
     if (row.absl_code == status.code()) code = row.grpc_code;
   }
-  std::string message(status.message());
-  if (message.size() > kMaxMessage) message = absl::StrCat(message.substr(0, kMaxMessage), " ...");
+  // It may quote a file's names, which hold any bytes.
+  std::string message = Escaped(status.message());
+  if (message.size() > kMaxMessage) {
+    size_t length = kMaxMessage;
+    while ((static_cast<unsigned char>(message[length]) & 0xc0) == 0x80) --length;
+    message = absl::StrCat(message.substr(0, length), " ...");
+  }
   return grpc::Status(code, message);
 }
 

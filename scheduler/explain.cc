@@ -23,7 +23,7 @@ std::string MemoryReason(const Lane& lane, End end, const Job& job) {
   const Job& leader = *lane.on(Other(end));
   if (job.Extent() + leader.Need() <= lane.state.size()) return "";
   return absl::StrCat("needs ", FormatBytes(job.Extent()), " at the ",
-                      end == End::kTop ? "top" : "bottom", " end; job ", leader.id.value(),
+                      end == End::kTop ? "top" : "bottom", " end; j-", leader.id.value(),
                       " leads and still needs up to ", FormatBytes(leader.Need()), " of ",
                       FormatBytes(lane.state.size()));
 }
@@ -59,14 +59,14 @@ std::string Scheduler::Why(JobId id) const {
   const Job* bottom = lane.on(End::kBottom);
   const Job* top = lane.on(End::kTop);
   if (bottom != nullptr && top != nullptr) {
-    return absl::StrCat("jobs ", bottom->id.value(), " and ", top->id.value(),
+    return absl::StrCat("j-", bottom->id.value(), " and j-", top->id.value(),
                         " have both ends of lane ", job.lane.value());
   }
   End end = bottom == nullptr ? End::kBottom : End::kTop;
   if (bottom == nullptr && top == nullptr && job.in_flight > 0) end = job.last_end;
   if (!impl_->CouldStart(job.lane, end, job)) return "its last step still executes";
   const Job* head = impl_->Head(job.lane, end);
-  if (head != &job) return absl::StrCat("job ", head->id.value(), " starts before it");
+  if (head != &job) return absl::StrCat("j-", head->id.value(), " starts before it");
   if (bottom == nullptr && top == nullptr) return "starts";
   const std::string reason = MemoryReason(lane, end, job);
   return reason.empty() ? "starts" : reason;

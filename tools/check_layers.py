@@ -19,7 +19,7 @@ LOWER["model"] = ["graph", "base"]
 LOWER["data"] = ["graph", "base"]
 LOWER["runtime"] = ["data", "model", "partitioner", "perfmodel", "device", "scheduler", "memory",
                     "graph", "base"]
-LOWER["proto"] = []
+LOWER["proto"] = ["base"]
 LOWER["client"] = ["proto", "base"]
 LOWER["daemon"] = ["runtime", "proto"] + LOWER["runtime"]
 # Around the layers: may see everything.

@@ -33,9 +33,11 @@ absl::StatusOr<Args> Args::Parse(const std::vector<std::string>& words,
     }
     if (found == nullptr) {
       const std::string nearest = proto::Nearest(name, names);
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown flag ", word,
-                       nearest.empty() ? "" : absl::StrCat("; did you mean --", nearest, "?")));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "unknown flag ", word,
+          nearest.empty()
+              ? ""
+              : absl::StrCat("; did you mean ", nearest.size() == 1 ? "-" : "--", nearest, "?")));
     }
     const bool is_switch = found->value[0] == '\0';
     std::string value;

@@ -1,20 +1,16 @@
 // data and get: files in and out.
-#include <fcntl.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "base/units.h"
 #include "client/cli/commands.h"
 #include "client/cli/render.h"
 #include "client/json.h"
+#include "client/local_file.h"
 #include "proto/names.h"
 
 namespace ebb::cli {
@@ -41,6 +37,13 @@ int Put(const Context& context, const std::vector<std::string>& paths) {
   if (!kind.ok()) return Fail(kind.status());
   if (context.args.Has("name") && paths.size() > 1) {
     return Fail(absl::InvalidArgumentError("--name goes with one file"));
+  }
+  if (context.args.Has("name") &&
+      (context.args.Get("name").empty() ||
+       client::ObjectName(context.args.Get("name")) != context.args.Get("name"))) {
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat("--name ", context.args.Get("name"),
+                     ": a name has 1 to 128 letters, digits, '.', '_' and '-'")));
   }
   for (const std::string& path : paths) {
     const auto outcome =
@@ -98,31 +101,16 @@ int Data(const Context& context) {
   return Fail(absl::InvalidArgumentError("usage: ebb data put FILE... | ls | rm HANDLE..."));
 }
 
-// The result goes to a file aside and takes its name when it is whole.
 absl::StatusOr<v1::FetchResponse::Header> FetchToFile(const Context& context,
                                                       const std::string& job,
                                                       v1::FetchRequest::Format format,
                                                       const std::string& path) {
-  const std::string aside = absl::StrCat(path, ".part");
-  std::FILE* file = std::fopen(aside.c_str(), "wb");
-  if (file == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot write ", aside, ": ", std::strerror(errno)));
-  }
-  auto header = context.client.Fetch(job, format, [&](absl::string_view chunk) -> absl::Status {
-    if (std::fwrite(chunk.data(), 1, chunk.size(), file) == chunk.size()) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot write ", aside, ": ", std::strerror(errno)));
-  });
-  if (std::fclose(file) != 0 && header.ok()) {
-    header = absl::FailedPreconditionError(
-        absl::StrCat("cannot write ", aside, ": ", std::strerror(errno)));
-  }
-  if (header.ok() && std::rename(aside.c_str(), path.c_str()) != 0) {
-    header = absl::FailedPreconditionError(
-        absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
-  }
-  if (!header.ok()) std::remove(aside.c_str());
+  EBB_ASSIGN_OR_RETURN(const auto file, client::OutputFile::Create(path));
+  EBB_ASSIGN_OR_RETURN(v1::FetchResponse::Header header,
+                       context.client.Fetch(job, format, [&](absl::string_view chunk) {
+                         return file->Write(chunk);
+                       }));
+  EBB_RETURN_IF_ERROR(file->Commit());
   return header;
 }
 

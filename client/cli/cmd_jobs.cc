@@ -21,6 +21,11 @@ constexpr size_t kMany = std::numeric_limits<size_t>::max();
 int Ps(const Context& context) {
   std::map<std::string, std::string> labels;
   for (const std::string& label : context.args.All("label")) {
+    const size_t equals = label.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Fail(absl::InvalidArgumentError(
+          absl::StrCat("--label ", label, " is not of the form KEY=VALUE")));
+    }
     const std::pair<std::string, std::string> parts =
         absl::StrSplit(label, absl::MaxSplits('=', 1));
     labels.insert(parts);
@@ -98,6 +103,20 @@ int Remove(const Context& context) {
   return code;
 }
 
+// A flag whose value is written as in a job file.
+absl::Status ReadField(const Args& args, const std::string& flag, const std::string& field,
+                       v1::JobSpec* spec) {
+  const absl::Status status = client::ApplyOverride(absl::StrCat(field, "=", args.Get(flag)), spec);
+  if (status.ok()) return status;
+  // What is wrong comes last; the place in an assignment that nobody wrote comes before it.
+  const absl::string_view message = status.message();
+  const size_t start = message.find(absl::StrCat(flag, ": "));
+  return absl::Status(status.code(), absl::StrCat("--", flag, " ", args.Get(flag), ": ",
+                                                  start == absl::string_view::npos
+                                                      ? message
+                                                      : message.substr(start + flag.size() + 2)));
+}
+
 absl::StatusOr<v1::UpdateRequest> ReadUpdate(const Args& args) {
   v1::UpdateRequest request;
   request.set_job(args.positional()[0]);
@@ -117,14 +136,12 @@ absl::StatusOr<v1::UpdateRequest> ReadUpdate(const Args& args) {
   // Priority and stop are written as in a job file.
   v1::JobSpec spec;
   if (args.Has("priority")) {
-    EBB_RETURN_IF_ERROR(
-        client::ApplyOverride(absl::StrCat("resources.priority=", args.Get("priority")), &spec));
+    EBB_RETURN_IF_ERROR(ReadField(args, "priority", "resources.priority", &spec));
     request.set_priority(spec.resources().priority());
   }
   for (const char* flag : {"steps", "epochs", "samples"}) {
     if (!args.Has(flag)) continue;
-    EBB_RETURN_IF_ERROR(
-        client::ApplyOverride(absl::StrCat("stop.", flag, "=", args.Get(flag)), &spec));
+    EBB_RETURN_IF_ERROR(ReadField(args, flag, absl::StrCat("stop.", flag), &spec));
     *request.mutable_stop() = spec.stop();
   }
   return request;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/text.h"
 #include "client/cli/commands.h"
 #include "client/cli/render.h"
 #include "client/json.h"
@@ -57,7 +58,7 @@ int Explain(const Context& context) {
 
 int Fail(const absl::Status& status) {
   std::fflush(stdout);
-  std::fprintf(stderr, "ebb: %s\n", std::string(status.message()).c_str());
+  std::fprintf(stderr, "ebb: %s\n", Escaped(status.message()).c_str());
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kOutOfRange:

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/status.h"
 #include "client/cli/commands.h"
 #include "client/cli/render.h"
 #include "client/json.h"
@@ -25,29 +26,29 @@ int Submit(const Context& context) {
     return Fail(absl::InvalidArgumentError("--key goes with one job file"));
   }
   client::Uploader uploader(&context.client);
-  std::vector<std::string> submitted;
   for (size_t i = 0; i < specs.size(); ++i) {
     const std::string& path = context.args.positional()[i];
-    absl::Status status = uploader.Upload(client::DirectoryOf(path), &specs[i]);
-    if (status.ok()) {
-      const auto job = context.client.Submit(specs[i], context.args.Get("key"));
-      status = job.status();
-      if (job.ok()) {
-        submitted.push_back(job->id());
-        if (context.json) {
-          std::printf("%s\n", client::ToJson(*job, client::JsonStyle::kOneLine).c_str());
-        } else {
-          std::printf("%s %s\n", job->id().c_str(), job->name().c_str());
-          for (const std::string& warning : job->warnings()) {
-            std::fprintf(stderr, "ebb: %s: warning: %s\n", job->id().c_str(), warning.c_str());
-          }
-        }
-        std::fflush(stdout);
+    const absl::Status status = uploader.Upload(client::DirectoryOf(path), &specs[i]);
+    if (!status.ok()) return Fail(Annotate(status, path));
+  }
+  std::vector<std::string> submitted;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const auto job = context.client.Submit(specs[i], context.args.Get("key"));
+    if (!job.ok()) {
+      const std::string message = uploader.WithPaths(job.status().message());
+      return Fail(
+          Annotate(absl::Status(job.status().code(), message), context.args.positional()[i]));
+    }
+    submitted.push_back(job->id());
+    if (context.json) {
+      std::printf("%s\n", client::ToJson(*job, client::JsonStyle::kOneLine).c_str());
+    } else {
+      std::printf("%s %s\n", job->id().c_str(), job->name().c_str());
+      for (const std::string& warning : job->warnings()) {
+        std::fprintf(stderr, "ebb: %s: warning: %s\n", job->id().c_str(), warning.c_str());
       }
     }
-    if (!status.ok()) {
-      return Fail(absl::Status(status.code(), path + ": " + std::string(status.message())));
-    }
+    std::fflush(stdout);
   }
   return context.args.Has("watch") ? WatchJobs(context, submitted) : kOk;
 }

@@ -1,10 +1,15 @@
 // ebb: the command line of the daemon.
+#include <google/protobuf/stubs/logging.h>
+
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/standard_streams.h"
 #include "client/cli/commands.h"
 #include "proto/names.h"
 
@@ -58,10 +63,7 @@ std::string Help(const Command& command) {
   return text;
 }
 
-int UsageError(const std::string& message) {
-  std::fprintf(stderr, "ebb: %s\n", message.c_str());
-  return kUsage;
-}
+int UsageError(const std::string& message) { return Fail(absl::InvalidArgumentError(message)); }
 
 int Main(std::vector<std::string> words) {
   const std::vector<Command> commands = AllCommands();
@@ -121,12 +123,22 @@ int Main(std::vector<std::string> words) {
   return command->run({*args, **client, args->Has("json")});
 }
 
+// False, with a message, when what was printed did not get where it should.
+bool FlushOutput() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return true;
+  std::fprintf(stderr, "ebb: cannot write the output: %s\n", std::strerror(errno));
+  return false;
+}
+
 }  // namespace
 }  // namespace ebb::cli
 
 int main(int argc, char** argv) {
   try {
-    return ebb::cli::Main(std::vector<std::string>(argv + 1, argv + argc));
+    ebb::OpenStandardStreams();
+    google::protobuf::SetLogHandler(nullptr);  // what it would say comes as a status too
+    const int code = ebb::cli::Main(std::vector<std::string>(argv + 1, argv + argc));
+    return ebb::cli::FlushOutput() || code != ebb::cli::kOk ? code : ebb::cli::kInternal;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ebb: %s\n", error.what());
     return ebb::cli::kInternal;

@@ -215,6 +215,15 @@ TEST(Yaml, HostileTextsGiveErrors) {
   ErrorOf(std::string(5 << 20, ' '));
 }
 
+TEST(Yaml, TextThatIsNotUtf8IsRefusedWithItsLine) {
+  EXPECT_THAT(ErrorOf("loss: mse\nname: \"caf\xe9\"\n"), HasSubstr(":2: this line is not UTF-8"));
+  EXPECT_EQ(Parse("name: \"café 😀\"\n").name(), "café 😀");
+  // UTF-16 says so at its start.
+  EXPECT_EQ(
+      Parse(absl::string_view("\xff\xfel\0o\0s\0s\0:\0 \0m\0s\0e\0\n\0", 22)).loss().kind_case(),
+      v1::Loss::kMse);
+}
+
 TEST(Yaml, AliasesAreCountedAsWhatTheyStandFor) {
   const auto groups_with_betas = [](int groups, int betas) {
     std::string text = "ema: {decay: 1}\noptimizer:\n  adam: {betas: &b [";

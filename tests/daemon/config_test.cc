@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "daemon/socket.h"
+#include "daemon/stop_guard.h"
 #include "tests/daemon/temp_dir.h"
 
 namespace ebb::daemon {
@@ -66,6 +67,8 @@ TEST(Config, MistakesAreNamed) {
   EXPECT_THAT(ErrorOf({"--policy", "random"}), HasSubstr("fair, fifo"));
   EXPECT_THAT(ErrorOf({"--max_in_flight", "0"}), HasSubstr("--max_in_flight"));
   EXPECT_THAT(ErrorOf({"--data_root", "/nonexistent"}), HasSubstr("does not exist"));
+  EXPECT_THAT(ErrorOf({"--data_root", dir.Write("file", "x")}), HasSubstr("is not a directory"));
+  EXPECT_THAT(ErrorOf({"--state_dir="}), HasSubstr("--state_dir: it is empty"));
   EXPECT_THAT(ErrorOf({"serve"}), HasSubstr("'serve'"));
   EXPECT_THAT(ErrorOf({"--socket="}), HasSubstr("neither"));
   EXPECT_THAT(ErrorOf({"--config", dir.Write("a.yaml", "device: cpu\nmemry: 1\n")}),
@@ -74,6 +77,16 @@ TEST(Config, MistakesAreNamed) {
   EXPECT_THAT(ErrorOf({"--config", dir.Write("c.yaml", "- a\n")}), HasSubstr("must be a map"));
   EXPECT_THAT(ErrorOf({"--config", dir.Write("d.yaml", "device: [a, b]\n")}),
               HasSubstr("one value"));
+  EXPECT_THAT(ErrorOf({"--config", dir.Write("e.yaml", "memory: 1GiB\nmemory: 2GiB\n")}),
+              HasSubstr("e.yaml:2: memory: it is given twice"));
+  EXPECT_THAT(ErrorOf({"--config", dir.Write("f.yaml", "memory: {a: 1}\n")}),
+              HasSubstr("f.yaml:1: memory: it needs a value"));
+  EXPECT_THAT(ErrorOf({"--config", dir.Write("g.yaml", "memory:\n")}),
+              HasSubstr("g.yaml:1: memory: it needs a value"));
+  EXPECT_THAT(ErrorOf({"--config", dir.Write("h.yaml", "device: cpu\n---\ndevice: ref\n")}),
+              HasSubstr("more than one document"));
+  EXPECT_THAT(ErrorOf({"--config", dir.Write("i.yaml", "config: x\n")}),
+              testing::Not(HasSubstr("did you mean")));
 }
 
 TEST(Config, OnlyLoopbackAddressesUnlessToldOtherwise) {
@@ -97,7 +110,7 @@ TEST(Config, HelpNamesEveryFlag) {
   for (const char* flag :
        {"--socket", "--listen", "--insecure_any_address", "--memory", "--device", "--data_root",
         "--state_dir", "--threads_per_stream", "--max_lanes", "--policy", "--quantum",
-        "--max_in_flight", "--upload_limit", "--store_limit", "--config"}) {
+        "--max_in_flight", "--upload_limit", "--store_limit", "--host_memory", "--config"}) {
     EXPECT_THAT(*parsed->print, HasSubstr(flag));
   }
 }
@@ -115,6 +128,37 @@ TEST(Socket, TheSecondClaimIsToldWhoHoldsIt) {
   EXPECT_THAT(std::string(second.status().message()), HasSubstr(std::to_string(getpid())));
   first->reset();
   EXPECT_TRUE(SocketPath::Claim(path).ok());
+}
+
+TEST(Socket, OneThatIsServedIsNotTakenEvenIfItsLockFileIsGone) {
+  TempDir dir;
+  const std::string path = dir.path() + "/s.sock";
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(fd, 1), 0);
+  EXPECT_EQ(SocketPath::Claim(path).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(std::filesystem::exists(path));
+  close(fd);
+  EXPECT_TRUE(SocketPath::Claim(path).ok());
+}
+
+TEST(StopGuard, LeavesWhenStoppingTakesTooLongAndOnlyThen) {
+  Mutex mu;
+  CondVar changed;
+  bool left = false;
+  const auto leave = [&] {
+    MutexLock lock(&mu);
+    left = true;
+    changed.SignalAll();
+  };
+  { const StopGuard guard(absl::Hours(1), leave); }
+  EXPECT_FALSE(left) << "its thread has been joined";
+  const StopGuard guard(absl::Milliseconds(1), leave);
+  MutexLock lock(&mu);
+  while (!left) changed.Wait(&mu);
 }
 
 TEST(Socket, AStaleSocketIsReplacedAndAFileIsNot) {

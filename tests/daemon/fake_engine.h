@@ -1,6 +1,7 @@
 // An engine without a device: jobs change when the test says so.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -48,11 +49,13 @@ class FakeEngine final : public runtime::Engine {
     MutexLock lock(&mu_);
     submit_status_ = std::move(status);
   }
+  std::function<void()> before_submit;  // on the thread of the call
   runtime::MemoryReport memory;
   std::shared_ptr<const runtime::JobResult> result;
 
   // The interface.
   absl::StatusOr<JobId> Submit(runtime::JobSpec spec) override {
+    if (before_submit) before_submit();
     MutexLock lock(&mu_);
     ++submits_;
     if (!submit_status_.ok()) return submit_status_;

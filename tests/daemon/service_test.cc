@@ -140,6 +140,117 @@ TEST_F(ServiceTest, AFailedSubmitFreesItsKey) {
   EXPECT_EQ(Submit({}, "key").id(), "j-1");
 }
 
+TEST_F(ServiceTest, AJobWhoseClientLeavesBeforeItsAnswerIsCancelled) {
+  Submit();  // stores the files
+  v1::SubmitRequest request;
+  *request.mutable_spec() = *client::ReadSpecFile(spec_path_, {});
+  request.mutable_spec()->mutable_model()->set_onnx("store:m.onnx");
+  request.mutable_spec()->mutable_data()->mutable_train()->set_file("store:d.csv");
+  for (const bool keyed : {false, true}) {
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    v1::Job job;
+    grpc::Status status;
+    void* tag = nullptr;
+    bool ok = false;
+    engine_.before_submit = [&] {
+      context.TryCancel();
+      queue.Next(&tag, &ok);
+    };
+    if (keyed) request.set_idempotency_key("key");
+    const auto stub = v1::Ebb::NewStub(channel_);
+    const auto call = stub->AsyncSubmit(&context, request, &queue);
+    call->Finish(&job, &status, nullptr);
+    const std::string id = keyed ? "j-3" : "j-2";
+    Await([&] { return client_->Get(id).ok(); });
+    if (keyed) {
+      engine_.before_submit = nullptr;
+      EXPECT_EQ(Submit({}, "other").id(), "j-4");
+      EXPECT_EQ(client_->Get(id)->state(), v1::Job::STATE_QUEUED) << "it can ask again by its key";
+    } else {
+      Await([&] { return client_->Get(id)->state() == v1::Job::STATE_CANCELLED; });
+    }
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
+  }
+}
+
+TEST_F(ServiceTest, WhatItDoesNotKnowInARequestIsRefused) {
+  Submit();
+  const auto stub = v1::Ebb::NewStub(channel_);
+  {
+    grpc::ClientContext context;
+    v1::CancelRequest request;
+    request.set_job("j-1");
+    request.GetReflection()->MutableUnknownFields(&request)->AddVarint(77, 1);
+    v1::Job job;
+    const grpc::Status status = stub->Cancel(&context, request, &job);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+    EXPECT_THAT(status.error_message(), HasSubstr("CancelRequest has field number 77"));
+  }
+  {
+    grpc::ClientContext context;
+    v1::SubmitRequest request;
+    request.GetReflection()->MutableUnknownFields(&request)->AddVarint(3, 1);
+    v1::Job job;
+    const grpc::Status status = stub->Submit(&context, request, &job);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  }
+  {
+    grpc::ClientContext context;
+    v1::ListStoredRequest request;
+    request.set_kind(static_cast<v1::ObjectKind>(99));
+    v1::ListStoredResponse response;
+    const grpc::Status status = stub->ListStored(&context, request, &response);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+    EXPECT_THAT(status.error_message(), HasSubstr("kind is 99"));
+  }
+  {
+    grpc::ClientContext context;
+    v1::StoredObject stored;
+    const auto writer = stub->Put(&context, &stored);
+    v1::PutRequest header;
+    header.mutable_header()->set_kind(static_cast<v1::ObjectKind>(99));
+    header.mutable_header()->set_sha256(Sha256Hex(""));
+    writer->Write(header);
+    writer->WritesDone();
+    EXPECT_EQ(writer->Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  }
+  EXPECT_EQ(client_->Get("1")->state(), v1::Job::STATE_QUEUED);
+}
+
+TEST_F(ServiceTest, TextThatIsNotUtf8IsTheClientsError) {
+  const auto job = client_->Get("a\xff");
+  EXPECT_EQ(job.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(job.status().message()), HasSubstr("job: 'a\\xff' is not UTF-8"));
+  EXPECT_EQ(client_->Forget("\xff").code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(client_->List({{"k", "\xff"}}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ServiceTest, MessagesCallFilesByTheirPaths) {
+  files_.Write("bad.csv", "1,0\n2\n");
+  const auto job = client::SubmitFile(client_.get(), spec_path_, {"data.train.file=bad.csv"});
+  EXPECT_EQ(job.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(job.status().message()),
+              HasSubstr(files_.path() + "/bad.csv: csv line 2"));
+  EXPECT_THAT(std::string(job.status().message()), testing::Not(HasSubstr("sha256:")));
+}
+
+TEST_F(ServiceTest, AStoreThatIsDamagedOrGoneIsNotTheClientsFault) {
+  Submit();
+  const std::string object = state_.path() + "/objects/" + Sha256Hex("model");
+  std::ofstream(object) << "medal";  // as long as it was
+  const auto damaged = client::SubmitFile(client_.get(), spec_path_);
+  EXPECT_EQ(damaged.status().code(), absl::StatusCode::kDataLoss) << damaged.status();
+  EXPECT_THAT(std::string(damaged.status().message()), HasSubstr("damaged on disk"));
+  std::filesystem::remove(object);
+  EXPECT_EQ(client::SubmitFile(client_.get(), spec_path_).status().code(),
+            absl::StatusCode::kDataLoss);
+  std::filesystem::remove_all(state_.path() + "/incoming");
+  const auto put = client_->PutFile(files_.Write("new", "new"), v1::OBJECT_KIND_DATA, "");
+  EXPECT_EQ(put.status().code(), absl::StatusCode::kInternal) << put.status();
+  EXPECT_THAT(std::string(put.status().message()), HasSubstr("the daemon's state directory"));
+}
+
 TEST_F(ServiceTest, WatchGivesEveryPointAndTheEnd) {
   Submit();
   std::vector<int64_t> steps;
@@ -318,7 +429,7 @@ TEST_F(ServiceTest, ReportsReachTheClient) {
   EXPECT_EQ(client_->Memory()->overlap().deep(), 3);
   EXPECT_EQ(client_->Device()->kind(), "fake");
   Submit();
-  EXPECT_EQ(client_->Explain("1")->graph(), "bad ? name");
+  EXPECT_EQ(client_->Explain("1")->graph(), "bad \\xff name");
   EXPECT_EQ(client_->Explain("1")->sub_models(0).extent_bytes(), 10);
   EXPECT_EQ(client_->Explain("2").status().code(), absl::StatusCode::kNotFound);
 }
@@ -329,7 +440,7 @@ TEST_F(ServiceTest, ADirectoryOrMissingFileInASpecIsTheClientsError) {
                               .message()),
               HasSubstr("model.onnx: cannot open"));
   EXPECT_EQ(client::SubmitFile(client_.get(), spec_path_, {"model.onnx=."}).status().code(),
-            absl::StatusCode::kFailedPrecondition);
+            absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(client::SubmitFile(client_.get(), spec_path_, {"data.train.file=host:/etc/passwd"})
                 .status()
                 .code(),

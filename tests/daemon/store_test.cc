@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "base/sha256.h"
 #include "daemon/resolve.h"
@@ -188,6 +191,60 @@ TEST_F(ResolverTest, HostFilesMustBeInsideARootAfterLinks) {
             absl::StatusCode::kResourceExhausted);
   Resolver no_roots(store.get(), {}, KiB(1));
   EXPECT_THAT(std::string(no_roots.Read(inside).status().message()), HasSubstr("--data_root"));
+}
+
+TEST_F(ResolverTest, ASocketInARootIsNoFile) {
+  auto store = Open();
+  TempDir root;
+  const std::string path = root.path() + "/socket";
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  close(fd);
+  Resolver resolver(store.get(), {root.path()}, KiB(1));
+  EXPECT_EQ(resolver.Read(path).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(ResolverTest, WhatIsReadAndHeldCountsAgainstTheHostsMemory) {
+  auto store = Open();
+  TempDir root;
+  std::string text = "1,0\n";
+  while (text.size() < KiB(64).count()) text += text;
+  const std::string csv = root.Write("a.csv", text);
+  const std::string rows = root.Write("rows.txt", "0\n1\n");
+  Resolver resolver(store.get(), {root.path()}, MiB(1), MiB(2));
+  {
+    const auto data = resolver.Load(csv, {});
+    ASSERT_TRUE(data.ok()) << data.status();
+    EXPECT_EQ(resolver.host_memory_taken(), (*data)->bytes()) << "the text has been let go";
+    const auto again = resolver.Load(csv, {});
+    EXPECT_EQ(resolver.host_memory_taken(), (*data)->bytes()) << "it is held once";
+    const auto index = resolver.Index(rows);
+    EXPECT_EQ(resolver.host_memory_taken(), (*data)->bytes() + Bytes(2 * 4 * 8));
+    const auto bytes = resolver.Read(rows);
+    EXPECT_EQ(resolver.host_memory_taken(), (*data)->bytes() + Bytes(2 * 4 * 8 + 4));
+  }
+  EXPECT_EQ(resolver.host_memory_taken(), Bytes(0));
+  // The file itself fits, what it becomes does not; then nothing stays taken.
+  Resolver small(store.get(), {root.path()}, MiB(1), KiB(256));
+  const auto refused = small.Load(csv, {});
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--host_memory"));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("a.csv"));
+  EXPECT_EQ(small.host_memory_taken(), Bytes(0));
+}
+
+TEST_F(ResolverTest, SharesOutliveTheResolver) {
+  auto store = Open();
+  TempDir root;
+  const std::string path = root.Write("a", "abc");
+  auto resolver = std::make_unique<Resolver>(store.get(), std::vector{root.path()}, KiB(1), KiB(1));
+  const auto bytes = resolver->Read(path);
+  resolver.reset();
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_EQ(**bytes, "abc");
 }
 
 TEST_F(ResolverTest, TheSameContentIsLoadedOnce) {

@@ -388,7 +388,10 @@ TEST_F(WireTest, ValuesOutOfRangeAreNamed) {
       {"data.train.index=" + root_.path() + "/far.txt",
        "data.train.index[1] is 4; the data set has 4 rows"},
       {"data.train.file=relative.csv", "data.train.file"},
-      {"name=\"a\\tb\"", "name contains a control character"},
+      {"name=\"a\\tb\"", "name contains a control character: 'a\\tb'"},
+      {"name=\"a\\u0085\"", "name contains a control character: 'a\\u0085'"},
+      {"name=\"\\u202egnp.exe\"", "name contains a control character: '\\u202egnp.exe'"},
+      {"labels={a: \"\\e[31m\"}", "labels.a contains a control character: '\\x1b[31m'"},
       {"name=" + std::string(129, 'x'), "name has 129 bytes"},
       {"bind={x: ''}", "bind"},
   };
@@ -449,7 +452,7 @@ TEST(WireReport, AJobKeepsWhatTheEngineSays) {
   EXPECT_EQ(job.id(), "j-17");
   EXPECT_EQ(job.state(), v1::Job::STATE_FAILED);
   EXPECT_EQ(job.reason(), v1::Job::REASON_NAN);
-  EXPECT_EQ(job.message(), "loss ?? of 'caf\xc3\xa9' ??");
+  EXPECT_EQ(job.message(), "loss \\xff\\xfe of 'caf\xc3\xa9' \\xe2\\x82");
   EXPECT_EQ(job.eta().seconds(), 1);
   EXPECT_EQ(job.eta().nanos(), 500000000);
   EXPECT_EQ(job.lane(), -1);

@@ -57,6 +57,13 @@ TEST(Npy, ReadsEveryElementTypeAndWidensWhatGraphsLack) {
   EXPECT_THAT(flags.as<uint8_t>(), ElementsAre(0, 1, 1));
 }
 
+TEST(Npy, ALabelColumnIsRefusedSinceArraysHaveNoColumns) {
+  const absl::Status status =
+      ParseDataSet(Npy("<f4", "(1,)", BytesOf<float>({1})), {.label_column = 0}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("label_column is for CSV"));
+}
+
 TEST(Npy, SwapsBigEndianElements) {
   EXPECT_THAT(OnlyField(Npy(">i2", "(2,)", std::string("\x01\x02\xff\xfe", 4))).as<int32_t>(),
               ElementsAre(0x0102, -2));

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "absl/strings/match.h"
 #include "data/dataset.h"
 #include "tests/data/files.h"
 
@@ -58,6 +59,38 @@ TEST(HostileData, SurvivesATruncationAtEveryLength) {
         EXPECT_FALSE(ParseDataSet(cut).ok()) << "cut to " << length << " bytes";
       }
     }
+  }
+}
+
+TEST(HostileData, MemoryIsAskedForBeforeItIsTaken) {
+  std::vector<Case> cases = Cases();
+  cases.push_back({"bomb", Gzip(std::string(8 << 20, '1'))});
+  const std::string zeros = Npy("<f4", "(1048576, 2)", std::string(8 << 20, '\0'));
+  cases.push_back({"npz bomb", Zip({{"a.npy", zeros}}, ZipMethod::kDeflate)});
+  std::string text;
+  for (int i = 0; i < 200000; ++i) text += "1,2\n";
+  cases.push_back({"much text", Gzip(text)});
+  for (const Case& test : cases) {
+    SCOPED_TRACE(test.name);
+    Bytes asked;
+    const auto set = ParseDataSet(test.file, {}, GiB(1), [&](Bytes bytes) {
+      asked += bytes;
+      return absl::OkStatus();
+    });
+    if (set.ok()) {
+      EXPECT_GE(asked, (*set)->bytes());
+    }
+    // Who gives less gets an error, and no more is taken than was given.
+    const Bytes given = asked / 2;
+    Bytes left = given;
+    const absl::Status refusal = absl::ResourceExhaustedError("no more");
+    const auto less = ParseDataSet(test.file, {}, GiB(1), [&](Bytes bytes) {
+      if (bytes > left) return refusal;
+      left -= bytes;
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(absl::StrContains(less.status().message(), "no more")) << less.status();
+    EXPECT_EQ(less.status().code(), absl::StatusCode::kResourceExhausted);
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
@@ -132,6 +133,8 @@ TEST_F(DaemonTest, JobsArePausedChangedAndCancelled) {
 TEST_F(DaemonTest, MistakesHaveTheirExitCodes) {
   dir_.Write("typo.yaml", "name: a\nbatchsize: 3\n");
   dir_.Write("corrupt.onnx", std::string(1000, '\x08'));
+  dir_.Write("latin1.yaml", "name: a\nlabels: {place: K\xf6ln}\n");
+  ASSERT_EQ(mkfifo((dir_.path() + "/fifo").c_str(), 0600), 0);
   std::filesystem::create_symlink("/etc/passwd", root_.path() + "/link");
   const std::string spec = kExamples + "/digits-mlp-adam.yaml";
   struct Case {
@@ -162,6 +165,23 @@ TEST_F(DaemonTest, MistakesHaveTheirExitCodes) {
       {{"submit", spec, "--set", "model.onnx=sha256:00112233"}, 4, "00112233"},
       {{"submit", spec, "--set", "resources.memory_max=1KiB"}, 5, ""},
       {{"submit", spec, "--set", "bind.x=nothing"}, 2, "nothing"},
+      {{"submit", dir_.path() + "/latin1.yaml"}, 2, "latin1.yaml:2: this line is not UTF-8"},
+      {{"submit", spec, "--set", "name=\xff"}, 2, "is not UTF-8"},
+      {{"submit", spec, "--set", "model.onnx=" + dir_.path() + "/fifo"},
+       2,
+       "model.onnx: " + dir_.path() + "/fifo is not a regular file"},
+      {{"submit", spec, dir_.path() + "/typo.yaml"}, 2, "typo.yaml"},
+      {{"submit", spec, "--set", "data.train.file=" + dir_.path() + "/corrupt.onnx"},
+       2,
+       "data.train.file: " + dir_.path() + "/corrupt.onnx: "},
+      {{"show", "\x1b[2J"}, 4, "'\\x1b[2J'"},
+      {{"show", "\xff"}, 2, "job: '\\xff' is not UTF-8"},
+      {{"update", "j-1", "--priority", "urgent"}, 2, "ebb: --priority urgent: 'urgent' is not"},
+      {{"update", "j-1", "--steps", "1.5"}, 2, "ebb: --steps 1.5: '1.5' is not an integer"},
+      {{"ps", "--label", "study"}, 2, "--label study is not of the form KEY=VALUE"},
+      {{"data", "put", dir_.path() + "/fifo"}, 2, "is not a regular file"},
+      {{"data", "put", dir_.path() + "/typo.yaml", "--name", "../up"}, 2, "--name ../up: a name"},
+      {{"ps", "--server", "localhost:99999"}, 2, "port"},
       {{"show", "j-999"}, 4, "j-999"},
       {{"cancel", "nobody"}, 4, "nobody"},
       {{"data", "put", dir_.path() + "/none"}, 4, "none"},
@@ -176,8 +196,36 @@ TEST_F(DaemonTest, MistakesHaveTheirExitCodes) {
         << absl::StrCat(c.args.empty() ? "" : c.args.back()) << ": " << outcome.error;
     EXPECT_THAT(outcome.error, HasSubstr(c.message));
   }
+  // Paths of the second job are looked at before the first job is submitted.
+  const std::string lost = dir_.Write("lost.yaml", "model: {onnx: lost.onnx}\n");
+  EXPECT_EQ(Ebb({"submit", spec, lost}).code, 2);
   EXPECT_EQ(Ebb({"--help"}).code, 0);
   EXPECT_TRUE(EbbJson({"ps"})["jobs"].empty()) << "none of them left a job";
+}
+
+TEST_F(DaemonTest, OutputThatCannotBeWrittenIsAnError) {
+  const Outcome full =
+      RunProgram({"/bin/sh", "-c", kEbb + " ps > /dev/full"}, {"EBB_SERVER=" + socket()});
+  EXPECT_EQ(full.code, 6);
+  EXPECT_THAT(full.error, HasSubstr("cannot write the output"));
+}
+
+TEST_F(DaemonTest, WithoutStandardStreamsItsFilesStayWhatTheyAre) {
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->Wait(), 0);
+  std::string command = "exec";
+  for (const std::string& arg : DaemonArgs()) absl::StrAppend(&command, " '", arg, "'");
+  daemon_ = std::make_unique<Process>(
+      std::vector<std::string>{"/bin/sh", "-c", command + " <&- >&- 2>&-"});
+  for (int i = 0; Ebb({"ps"}).code != 0 && i < 1000; ++i) {
+  }
+  EXPECT_EQ(
+      Ebb({"submit", kExamples + "/digits-mlp-adam.yaml", "--set", "stop={steps: 1}", "--watch"})
+          .code,
+      0);
+  for (const char* lock : {"/run/ebbd.sock.lock", "/state/lock"}) {
+    EXPECT_EQ(TempDir::Read(dir_.path() + lock), absl::StrCat(daemon_->pid(), "\n")) << lock;
+  }
 }
 
 TEST_F(DaemonTest, ASecondDaemonIsToldThatTheSocketIsTaken) {
@@ -188,7 +236,15 @@ TEST_F(DaemonTest, ASecondDaemonIsToldThatTheSocketIsTaken) {
   elsewhere[2] = dir_.path() + "/other.sock";
   EXPECT_EQ(RunProgram(elsewhere).code, 3) << "the state directory is taken too";
   EXPECT_EQ(Ebb({"ps"}).code, 0);
-  EXPECT_EQ(RunProgram({kEbbd, "--memroy", "1"}).code, 2);
+  for (const std::vector<std::string>& bad : std::vector<std::vector<std::string>>{
+           {"--memroy", "1"}, {"--device", "gpu"}, {"--memory", "1000000GiB"}}) {
+    std::vector<std::string> args = DaemonArgs(bad);
+    args[2] = dir_.path() + "/bad.sock";
+    args[4] = dir_.path() + "/bad";
+    const Outcome outcome = RunProgram(args);
+    EXPECT_EQ(outcome.code, 2) << bad[0] << ": " << outcome.error;
+    EXPECT_THAT(outcome.error, HasSubstr(bad[0]));
+  }
 }
 
 TEST_F(DaemonTest, AfterAKillTheSocketIsReplacedAndFilesAreKept) {

@@ -86,7 +86,7 @@ TEST(Scheduler, TheFollowerRisesAsTheLeaderFalls) {
   EXPECT_EQ(launches[3].wait, launches[2].seq);  // 40 + 80 > 100
   EXPECT_EQ(scheduler.StandingOf(JobId(1)), Standing::kLeading);
   EXPECT_EQ(scheduler.StandingOf(JobId(2)), Standing::kFollowing);
-  EXPECT_THAT(scheduler.Why(JobId(2)), HasSubstr("needs 80 B at the top end; job 1 leads and still "
+  EXPECT_THAT(scheduler.Why(JobId(2)), HasSubstr("needs 80 B at the top end; j-1 leads and still "
                                                  "needs up to 40 B of 100 B"));
   EXPECT_THAT(scheduler.Why(JobId(1)), HasSubstr("3 of at most 3"));
   scheduler.Finished(launches[0].seq, Micros(1));
@@ -103,7 +103,7 @@ TEST(Scheduler, TheHeadOfTheQueueIsNotBypassed) {
   Add(scheduler, 3, Flat(10), lane);
   for (int64_t id : {1, 2, 3}) scheduler.Ready(JobId(id), 0);
   EXPECT_EQ(JobsOf(Drain(scheduler)), std::vector<int64_t>{1});
-  EXPECT_THAT(scheduler.Why(JobId(3)), HasSubstr("job 2 starts before it"));
+  EXPECT_THAT(scheduler.Why(JobId(3)), HasSubstr("j-2 starts before it"));
   EXPECT_THAT(scheduler.Why(JobId(2)), HasSubstr("needs 90 B"));
 }
 
