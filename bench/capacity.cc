@@ -1,0 +1,236 @@
+#include "bench/capacity.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "base/status.h"
+#include "device/sim/sim_device.h"
+#include "model/zoo/zoo.h"
+#include "partitioner/partition.h"
+#include "runtime/engine.h"
+#include "runtime/prepare.h"
+
+namespace ebb::bench {
+namespace {
+
+using device::SimDevice;
+
+absl::StatusOr<std::unique_ptr<SimDevice>> Open(const std::string& name) {
+  absl::string_view profile = name;
+  if (!absl::ConsumePrefix(&profile, "sim:")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--device: '", name, "' is not simulated; give sim:PROFILE"));
+  }
+  return device::OpenSim(std::string(profile), {});
+}
+
+absl::StatusOr<runtime::JobSpec> ZooJob(const std::string& name, int64_t batch, int64_t steps) {
+  EBB_ASSIGN_OR_RETURN(const model::ZooModel zoo, model::BuildZooModel(name, 1));
+  runtime::JobSpec spec;
+  spec.name = name;
+  spec.model.zoo = name;
+  spec.batch_size = batch;
+  spec.stop.steps = steps;
+  spec.loss = zoo.loss;
+  spec.optimizer = zoo.optimizer;
+  return spec;
+}
+
+// What jobs of one model need, by batch. Plans them as the engine does, and remembers.
+class Needs {
+ public:
+  Needs(const SimDevice& device, Bytes granule, Bytes pool, std::string model)
+      : device_(device), granule_(granule), pool_(pool), model_(std::move(model)) {}
+
+  // The inequality by which the engine admits the last of `jobs` while the others train.
+  absl::StatusOr<bool> Fit(int64_t jobs, int64_t batch) {
+    EBB_ASSIGN_OR_RETURN(const OneJob one, Of(batch));
+    return one.planned && one.region * jobs + one.lane <= pool_;
+  }
+  // The largest batch at which `jobs` fit, found by bisection below the doubled batch at which they
+  // no longer do; 0: none.
+  absl::StatusOr<int64_t> LargestBatch(int64_t jobs) {
+    int64_t fits = 0, too_large = 1;
+    while (too_large <= model::kMaxZooBatch) {
+      EBB_ASSIGN_OR_RETURN(const bool fit, Fit(jobs, too_large));
+      if (!fit) break;
+      fits = too_large;
+      too_large *= 2;
+    }
+    while (too_large - fits > 1) {
+      const int64_t middle = fits + (too_large - fits) / 2;
+      EBB_ASSIGN_OR_RETURN(const bool fit, Fit(jobs, middle));
+      (fit ? fits : too_large) = middle;
+    }
+    return fits;
+  }
+
+ private:
+  struct OneJob {
+    bool planned = false;  // else its step alone is larger than the pool
+    Bytes region;
+    Bytes lane;
+  };
+
+  absl::StatusOr<OneJob> Of(int64_t batch) {
+    if (const auto it = known_.find(batch); it != known_.end()) return it->second;
+    EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec, ZooJob(model_, batch, 1));
+    const runtime::PrepareOptions options{.quantum = partitioner::QuantumFor(pool_),
+                                          .memory = pool_,
+                                          .purpose = runtime::Purpose::kSizes};
+    const auto job = runtime::Prepare(std::move(spec), device_, options);
+    if (!job.ok() && job.status().code() != absl::StatusCode::kResourceExhausted) {
+      return job.status();
+    }
+    OneJob one;
+    if (job.ok()) {
+      one = {(*job)->IsPlanned(),
+             AlignUp((*job)->resident.bytes + (*job)->StagingInPool(), granule_),
+             AlignUp((*job)->Peak(), granule_)};
+    }
+    return known_[batch] = one;
+  }
+
+  const SimDevice& device_;
+  const Bytes granule_;
+  const Bytes pool_;
+  const std::string model_;
+  std::map<int64_t, OneJob> known_;
+};
+
+struct RunTimes {
+  Micros first_start, last_start, first_end, last_end;
+  Bytes resident;
+  runtime::OverlapReport overlap;
+};
+
+// Equal jobs, all submitted at instant 0 of a new device.
+absl::StatusOr<RunTimes> RunJobs(const CapacityOptions& options, const std::string& model,
+                                 int64_t batch, int jobs) {
+  EBB_ASSIGN_OR_RETURN(std::unique_ptr<SimDevice> device, Open(options.device));
+  SimDevice* const clock = device.get();
+  const Bytes memory = device->spec().memory;
+  EBB_ASSIGN_OR_RETURN(const auto engine,
+                       runtime::Engine::Create(std::move(device), {.memory = memory}));
+  clock->HoldClock();
+  std::vector<JobId> ids;
+  absl::Status submitted;
+  for (int j = 0; j < jobs && submitted.ok(); ++j) {
+    EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec, ZooJob(model, batch, options.steps));
+    const auto id = engine->Submit(std::move(spec));
+    if (id.ok()) ids.push_back(*id);
+    submitted = id.status();
+  }
+  clock->ReleaseClock();
+  EBB_RETURN_IF_ERROR(submitted);
+
+  RunTimes times;
+  for (const JobId id : ids) {
+    EBB_ASSIGN_OR_RETURN(runtime::JobInfo info, engine->Get(id));
+    while (!runtime::IsFinal(info.state)) {
+      EBB_ASSIGN_OR_RETURN(info, engine->WaitForChange(id, info.version, absl::InfiniteFuture()));
+    }
+    if (info.state != runtime::JobState::kSucceeded || info.step != options.steps) {
+      return absl::InternalError(absl::StrCat(model, ", batch ", batch, ": a job of ", jobs,
+                                              " ended ", Name(info.state), " after ", info.step,
+                                              " steps: ", info.message));
+    }
+    const Micros start = info.device_start, end = info.device_start + info.elapsed;
+    const bool first = id == ids.front();
+    times.first_start = first ? start : std::min(times.first_start, start);
+    times.last_start = std::max(times.last_start, start);
+    times.first_end = first ? end : std::min(times.first_end, end);
+    times.last_end = std::max(times.last_end, end);
+    times.resident = info.resident;
+  }
+  times.overlap = engine->Overlap();
+  return times;
+}
+
+// The engine refuses one more sample, or does not train all of the jobs at one time then.
+absl::Status CheckLargest(const CapacityOptions& options, const std::string& model, int64_t batch,
+                          int jobs) {
+  const absl::StatusOr<RunTimes> more = RunJobs(options, model, batch + 1, jobs);
+  if (!more.ok()) {
+    return absl::IsResourceExhausted(more.status()) ? absl::OkStatus() : more.status();
+  }
+  if (more->last_start >= more->first_end) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(model, ": batch ", batch, " was found the largest of ",
+                                          jobs, " jobs, but the engine takes one more"));
+}
+
+absl::StatusOr<CapacityRow> MeasureModel(const CapacityOptions& options, const std::string& model,
+                                         Needs& needs, Bytes pool) {
+  CapacityRow row{.name = model};
+  EBB_ASSIGN_OR_RETURN(row.solo_batch, needs.LargestBatch(1));
+  EBB_ASSIGN_OR_RETURN(row.co_batch, needs.LargestBatch(options.jobs));
+  if (row.co_batch == 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(options.jobs, " jobs of ", model, " do not fit into ", FormatBytes(pool),
+                     " at any batch; give fewer --jobs or a larger --device"));
+  }
+  // The engine has the last word on both batches.
+  EBB_RETURN_IF_ERROR(RunJobs(options, model, row.solo_batch, 1).status());
+  EBB_RETURN_IF_ERROR(CheckLargest(options, model, row.solo_batch, 1));
+  EBB_RETURN_IF_ERROR(CheckLargest(options, model, row.co_batch, options.jobs));
+  EBB_ASSIGN_OR_RETURN(const RunTimes alone, RunJobs(options, model, row.co_batch, 1));
+  EBB_ASSIGN_OR_RETURN(const RunTimes together,
+                       RunJobs(options, model, row.co_batch, options.jobs));
+  if (together.last_start >= together.first_end) {
+    return absl::InternalError(absl::StrCat(model, ", batch ", row.co_batch, ": ", options.jobs,
+                                            " jobs were not all in training at one time"));
+  }
+  row.resident = together.resident;
+  row.fraction = static_cast<double>(row.co_batch) / static_cast<double>(row.solo_batch);
+  row.ceiling = (pool - row.resident * options.jobs) / (pool - row.resident);
+  row.of_ceiling = row.fraction / row.ceiling;
+  row.concurrent = together.overlap.concurrent / together.overlap.wall;
+  row.progress = options.jobs * ((alone.last_end - alone.first_start) /
+                                 (together.last_end - together.first_start));
+  return row;
+}
+
+}  // namespace
+
+double CapacityReport::MinFraction() const {
+  double least = models.empty() ? 0 : models[0].fraction;
+  for (const CapacityRow& row : models) least = std::min(least, row.fraction);
+  return least;
+}
+
+double CapacityReport::MeanFraction() const {
+  double sum = 0;
+  for (const CapacityRow& row : models) sum += row.fraction;
+  return models.empty() ? 0 : sum / static_cast<double>(models.size());
+}
+
+absl::StatusOr<CapacityReport> MeasureCapacity(
+    const CapacityOptions& options, const std::function<void(const std::string&)>& on_model) {
+  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<SimDevice> device, Open(options.device));
+  const Bytes granule = device->granules().granule();
+  CapacityReport report{.device = device->spec(),
+                        .pool = granule * (device->spec().memory.count() / granule.count()),
+                        .jobs = options.jobs,
+                        .steps = options.steps};
+  std::vector<std::string> models = options.models;
+  if (models.empty()) {
+    for (const model::ZooEntry& entry : model::Zoo()) models.emplace_back(entry.name);
+  }
+  for (const std::string& model :
+       models) {  // a wrong name is an error before the others take their time
+    EBB_RETURN_IF_ERROR(Annotate(model::BuildZooModel(model, 1).status(), "--models"));
+  }
+  for (const std::string& model : models) {
+    on_model(model);
+    Needs needs(*device, granule, report.pool, model);
+    EBB_ASSIGN_OR_RETURN(CapacityRow row, MeasureModel(options, model, needs, report.pool));
+    report.models.push_back(std::move(row));
+  }
+  return report;
+}
+
+}  // namespace ebb::bench

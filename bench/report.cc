@@ -1,0 +1,89 @@
+#include "bench/report.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+
+namespace ebb::bench {
+namespace {
+
+std::string Quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      absl::StrAppend(&out, "\\", std::string(1, c));
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      absl::StrAppendFormat(&out, "\\u%04x", static_cast<int>(c));
+    } else {
+      out.push_back(c);
+    }
+  }
+  return out + "\"";
+}
+
+}  // namespace
+
+std::string CapacityTable(const CapacityReport& report) {
+  std::string out = absl::StrFormat(
+      "Simulated: %s (sim:%s), overlap model %s, pool %s\n"
+      "constants sha256:%s\n"
+      "%d equal jobs, %d steps each; times are the simulated device's\n\n"
+      "%-16s %11s %9s %9s %11s %11s %9s\n",
+      report.device.name, report.device.profile, report.device.overlap_model,
+      FormatBytes(report.pool), report.device.constants_sha256, report.jobs, report.steps, "model",
+      "solo_batch", "co_batch", "fraction", "of_ceiling", "concurrent", "progress");
+  for (const CapacityRow& row : report.models) {
+    absl::StrAppendFormat(&out, "%-16s %11d %9d %9.4f %11.4f %11.3f %9.3f\n", row.name,
+                          row.solo_batch, row.co_batch, row.fraction, row.of_ceiling,
+                          row.concurrent, row.progress);
+  }
+  absl::StrAppendFormat(
+      &out,
+      "\nfraction: min %.4f, mean %.4f\n"
+      "ceiling = (M - K P) / (M - P): M pool, P resident bytes of a job, K jobs\n"
+      "concurrent: share of the time in which two or more jobs executed\n"
+      "progress: K x (time of a job alone at this batch) / (time of all K)\n"
+      "Without offload, recompute or micro-batches: all state of a job stays on the device.\n",
+      report.MinFraction(), report.MeanFraction());
+  return out;
+}
+
+std::string CapacityJson(const CapacityReport& report) {
+  std::vector<std::string> models;
+  for (const CapacityRow& row : report.models) {
+    models.push_back(absl::StrFormat(
+        "    {\"name\": %s, \"solo_batch\": %d, \"co_batch\": %d, \"fraction\": %.6f, "
+        "\"of_ceiling\": %.6f, \"ceiling\": %.6f, \"resident_bytes\": %d, \"concurrent\": %.6f, "
+        "\"progress\": %.6f}",
+        Quoted(row.name), row.solo_batch, row.co_batch, row.fraction, row.of_ceiling, row.ceiling,
+        row.resident.count(), row.concurrent, row.progress));
+  }
+  return absl::StrFormat(
+      "{\n  \"simulated\": true,\n  \"profile\": %s,\n  \"overlap_model\": %s,\n"
+      "  \"constants_sha256\": %s,\n  \"pool_bytes\": %d,\n  \"jobs\": %d,\n  \"steps\": %d,\n"
+      "  \"models\": [\n%s\n  ],\n  \"min\": %.6f,\n  \"mean\": %.6f\n}\n",
+      Quoted(report.device.profile), Quoted(report.device.overlap_model),
+      Quoted(report.device.constants_sha256), report.pool.count(), report.jobs, report.steps,
+      absl::StrJoin(models, ",\n"), report.MinFraction(), report.MeanFraction());
+}
+
+std::string DecisionsTable(const std::map<int64_t, double>& micros, int runs) {
+  std::string out =
+      absl::StrFormat("Scheduler: CPU time on this machine, median of %d runs\n\n%8s %14s\n", runs,
+                      "jobs", "us a decision");
+  for (const auto& [jobs, us] : micros) absl::StrAppendFormat(&out, "%8d %14.3f\n", jobs, us);
+  return out;
+}
+
+std::string DecisionsJson(const std::map<int64_t, double>& micros, int runs) {
+  std::vector<std::string> entries;
+  for (const auto& [jobs, us] : micros) {
+    entries.push_back(absl::StrFormat("\"%d\": %.4f", jobs, us));
+  }
+  return absl::StrFormat("{\n  \"runs\": %d,\n  \"us_per_decision\": {%s}\n}\n", runs,
+                         absl::StrJoin(entries, ", "));
+}
+
+}  // namespace ebb::bench

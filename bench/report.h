@@ -1,0 +1,18 @@
+// What ebb-bench measured, as a table for people and as JSON for scripts. Pure functions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "bench/capacity.h"
+
+namespace ebb::bench {
+
+std::string CapacityTable(const CapacityReport& report);
+std::string CapacityJson(const CapacityReport& report);
+
+std::string DecisionsTable(const std::map<int64_t, double>& micros, int runs);
+std::string DecisionsJson(const std::map<int64_t, double>& micros, int runs);
+
+}  // namespace ebb::bench
