@@ -1,0 +1,20 @@
+// The commands of ebb-bench, a row each: what --help says of it, and what runs it. A command prints
+// its table to standard output and writes the same figures as JSON where --json says.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "bench/flags.h"
+
+namespace ebb::bench {
+
+struct Command {
+  const char* name;
+  const char* help;  // lines, without --json
+  absl::Status (*run)(const Args& args);
+};
+
+absl::Status Capacity(const Args& args);
+absl::Status Decisions(const Args& args);
+
+}  // namespace ebb::bench
