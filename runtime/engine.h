@@ -2,6 +2,7 @@
 // it. Every method may be called from any thread; none blocks on the device but WaitForChange.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "base/units.h"
 #include "device/device.h"
 #include "runtime/job.h"
+#include "runtime/launch_report.h"
 #include "scheduler/scheduler.h"
 
 namespace ebb::runtime {
@@ -24,6 +26,9 @@ struct EngineOptions {
   int max_lanes = 0;  // 0: as many as the device can run steps of, in pairs
   scheduler::Policy policy = scheduler::Policy::kFair;
   int max_in_flight = 2;  // launched, unfinished sub-models a job: one executes, one follows it
+  // Null, or called on the engine's thread for every launch in the order in which it learns of
+  // them. Must not call the engine.
+  std::function<void(const LaunchReport&)> on_launch;
 };
 
 struct BlockReport {

@@ -180,6 +180,16 @@ void EngineLoop::OnComplete(const Launch& launch, const device::EventState& stat
   scheduler_->Finished(launch.seq, duration);
   ActiveJob* job = Settle(launch.job, &ActiveJob::outstanding);
   if (job == nullptr) return;
+  if (options_.on_launch != nullptr) {
+    options_.on_launch({.job = launch.job,
+                        .sub_model = launch.sub_model,
+                        .last = launch.last,
+                        .start = state.start,
+                        .end = state.end,
+                        .extent = launch.extent,
+                        .held_after = launch.held_after,
+                        .region = job->region->size()});
+  }
   job->busy.Add(state.end, static_cast<double>(duration.count()));
   if (!job->first_start) job->first_start = state.start;
   job->rate.Begin(state.start);
@@ -286,7 +296,10 @@ void EngineLoop::Dispatch(const Decision& decision) {
                                      .job = decision.job,
                                      .stream = stream_index,
                                      .first = decision.first,
-                                     .last = decision.last});
+                                     .last = decision.last,
+                                     .sub_model = decision.sub_model,
+                                     .extent = step.profile.extent[decision.sub_model],
+                                     .held_after = step.profile.held_after[decision.sub_model]});
   overlap_->Launched(stream_index);
   ++job->outstanding;
   lane.tides[static_cast<int>(decision.end)] = {decision.job, program, decision.sub_model};

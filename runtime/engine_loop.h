@@ -75,6 +75,8 @@ class EngineLoop {
     int stream = 0;  // index: lane * 2 + end
     bool first = false;
     bool last = false;
+    int sub_model = 0;
+    Bytes extent, held_after;
   };
   // Work on the auxiliary stream: uploads and snapshots.
   struct AuxOp {

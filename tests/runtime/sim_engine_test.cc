@@ -148,6 +148,47 @@ TEST(SimEngine, TheSameSubmissionsUnderAHeldClockTakeTheSameTimes) {
   }
 }
 
+TEST(SimEngine, EveryCompleteLaunchIsReportedWithItsTimesAndBytes) {
+  std::map<JobId, std::vector<runtime::LaunchReport>> launches;
+  {
+    const SimEngine sim = MakeSim("v100-16gb", {.memory = MiB(96), .on_launch = [&](const auto& l) {
+                                                  launches[l.job].push_back(l);
+                                                }});
+    sim.device->HoldClock();
+    const auto a = sim.engine->Submit(BareJob({.net = Net::kCnn, .batch = 256, .steps = 20}));
+    const auto b = sim.engine->Submit(BareJob({.net = Net::kMlp, .batch = 512, .steps = 30}));
+    ASSERT_TRUE(a.ok() && b.ok());
+    sim.device->ReleaseClock();
+    for (const auto& [job, steps] : {std::pair(*a, 20), std::pair(*b, 30)}) {
+      const JobInfo info = WaitUntilFinal(*sim.engine, job);
+      const auto& seen = launches[job];
+      ASSERT_FALSE(seen.empty());
+      EXPECT_EQ(std::count_if(seen.begin(), seen.end(), [](const auto& l) { return l.last; }),
+                steps);
+      EXPECT_EQ(seen.front().start, info.device_start);
+      EXPECT_EQ(seen.back().end, info.device_start + info.elapsed);
+      int next = 0;
+      Micros end;
+      Bytes held, peak;
+      for (const runtime::LaunchReport& launch : seen) {
+        EXPECT_EQ(launch.sub_model, next);
+        EXPECT_LE(end, launch.start);
+        EXPECT_LE(launch.start, launch.end);
+        EXPECT_LE(held, launch.extent);
+        EXPECT_LE(launch.held_after, launch.extent);
+        EXPECT_GE(launch.region, info.resident);
+        next = launch.last ? 0 : next + 1;
+        end = launch.end;
+        held = launch.held_after;
+        peak = std::max(peak, launch.extent);
+        EXPECT_TRUE(!launch.last || held == Bytes(0));
+      }
+      EXPECT_EQ(peak, info.step_peak);
+    }
+  }
+  EXPECT_EQ(launches.size(), 2);
+}
+
 TEST(SimEngine, SpeedAndShareAreInDeviceTime) {
   const SimEngine sim = MakeSim("v100-16gb", {.memory = GiB(1)});
   sim.device->HoldClock();
