@@ -1,5 +1,6 @@
 #include "device/sim/sim_device.h"
 
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,8 @@
 
 namespace ebb::device {
 namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 class SimProgram final : public Program {
  public:
@@ -44,6 +47,7 @@ SimDevice::SimDevice(SimProfile profile, OverlapModel overlap)
     : profile_(std::move(profile)),
       spec_(SpecOf(profile_, overlap)),
       granules_(profile_.memory(), profile_.granule()),
+      hold_at_(kNever),
       timeline_(profile_, overlap) {}
 
 absl::StatusOr<std::unique_ptr<Program>> SimDevice::Compile(const graph::Graph& graph) const {
@@ -59,15 +63,32 @@ absl::StatusOr<std::unique_ptr<Program>> SimDevice::Compile(const graph::Graph& 
   return program;
 }
 
-void SimDevice::HoldClock() {
-  MutexLock lock(&mu_);
-  held_ = true;
-}
+void SimDevice::HoldClock() { HoldAt(Micros(0)); }
 
 void SimDevice::ReleaseClock() {
   MutexLock lock(&mu_);
-  held_ = false;
+  hold_at_ = kNever;
   changed_.SignalAll();
+}
+
+void SimDevice::HoldAt(Micros at) {
+  MutexLock lock(&mu_);
+  hold_at_ = static_cast<double>(at.count());
+  changed_.SignalAll();
+}
+
+SimDevice::Standstill SimDevice::AwaitStandstill(absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  MutexLock lock(&mu_);
+  for (;;) {
+    const bool in_motion = timeline_.records_pending() > 0;
+    if (waiting_ && progress_ == progress_seen_ && (Held() || !in_motion)) {
+      return in_motion ? Standstill::kHeld : Standstill::kAtRest;
+    }
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return Standstill::kWorking;
+    still_.WaitWithTimeout(&mu_, left);
+  }
 }
 
 Micros SimDevice::Now() const {
@@ -159,6 +180,12 @@ bool SimDevice::Advance() {
   return moved;
 }
 
+void SimDevice::Settle() {
+  const int64_t before = timeline_.records_completed();
+  timeline_.Settle();
+  progress_ += timeline_.records_completed() - before;
+}
+
 void SimDevice::Finish(StreamId stream) {
   while (!timeline_.Idle(stream)) {
     if (!Advance()) EBB_CHECK(timeline_.Idle(stream));  // nothing waits for what never comes
@@ -176,13 +203,18 @@ void SimDevice::AwaitProgress(absl::Duration timeout) {
   MutexLock lock(&mu_);
   while (progress_ == progress_seen_) {
     // Without a record nobody could tell that time has passed.
-    if (!held_ && timeline_.records_pending() > 0) {
+    if (!Held() && timeline_.records_pending() > 0) {
       EBB_CHECK(Advance());
       continue;
     }
+    Settle();
+    if (progress_ != progress_seen_) break;
     const absl::Duration left = deadline - absl::Now();
     if (left <= absl::ZeroDuration()) break;
+    waiting_ = true;
+    still_.SignalAll();
     changed_.WaitWithTimeout(&mu_, left);
+    waiting_ = false;
   }
   progress_seen_ = progress_;
 }

@@ -28,6 +28,19 @@ class SimDevice final : public Device {
   // instant. Synchronize and DestroyStream go on, they would never return.
   void HoldClock();
   void ReleaseClock();
+  // Holds the clock from the first instant at or after `at` at which anything happens. Replaces
+  // what was asked for before.
+  void HoldAt(Micros at);
+
+  // Of the thread that calls AwaitProgress, the engine's.
+  enum class Standstill {
+    kHeld,     // it has seen all there is to see, and more would happen if the clock went on
+    kAtRest,   // it has seen all there is to see, and nothing more would happen
+    kWorking,  // neither within the time given
+  };
+  // Blocks until that thread can do no more. For a driver that acts at instants of its choice, so
+  // that a run is the same every time.
+  Standstill AwaitStandstill(absl::Duration timeout);
 
   const DeviceSpec& spec() const override { return spec_; }
   memory::GranuleSource& granules() override { return granules_; }
@@ -49,6 +62,8 @@ class SimDevice final : public Device {
  private:
   void Finish(StreamId stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Advance() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool Held() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return timeline_.now() >= hold_at_; }
 
   const SimProfile profile_;
   const DeviceSpec spec_;
@@ -56,7 +71,9 @@ class SimDevice final : public Device {
 
   mutable Mutex mu_;
   CondVar changed_;
-  bool held_ ABSL_GUARDED_BY(mu_) = false;
+  CondVar still_;
+  double hold_at_ ABSL_GUARDED_BY(mu_);
+  bool waiting_ ABSL_GUARDED_BY(mu_) = false;  // a thread waits in AwaitProgress
   int64_t progress_ ABSL_GUARDED_BY(mu_) = 0;  // events completed and calls of Wake()
   int64_t progress_seen_ ABSL_GUARDED_BY(mu_) = 0;
   int32_t next_stream_ ABSL_GUARDED_BY(mu_) = 0;

@@ -48,11 +48,14 @@ class Timeline {
   Event Record(StreamId stream);
   void Wait(StreamId stream, Event event);
 
+  // Does what is due at the present instant; no time passes.
+  void Settle();
+
   bool Idle(StreamId stream) const;
   int64_t records_pending() const { return records_ - completed_; }
   int64_t records_completed() const { return completed_; }
 
-  // Completes what is due and, if that completed no record, moves time to the next instant at which
+  // Settles and, if that completed no record, moves time to the next instant at which
   // anything changes. False when nothing is in motion. Call it until what is waited for is there.
   bool Advance();
 
@@ -89,7 +92,6 @@ class Timeline {
   };
 
   Stream& Get(StreamId stream) { return *streams_.at(stream); }
-  void Settle();
   bool Begin(Stream& stream);  // does what the first item can do now; true if anything changed
   bool BeginKernel(Stream& stream, Kernels& kernels);
   void BeginWork(Stream& stream);

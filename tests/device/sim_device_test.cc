@@ -77,6 +77,35 @@ TEST_F(SimDeviceTest, NoTimePassesWhileTheClockIsHeld) {
   EXPECT_EQ(device_.Now(), Micros(10));
 }
 
+TEST_F(SimDeviceTest, ADriverStopsTheClockAtAnInstantAndSeesWhenNothingMoves) {
+  using Standstill = SimDevice::Standstill;
+  char* device = Reserve();
+  EXPECT_EQ(device_.AwaitStandstill(absl::Milliseconds(1)), Standstill::kWorking);
+  device_.HoldAt(Micros(15));
+  const StreamId stream = device_.CreateStream();
+  std::vector<EventId> events;
+  for (int i = 0; i < 3; ++i) {
+    device_.Copy(stream, device, &device_, Bytes(1000));  // 10 us
+    events.push_back(device_.Record(stream));
+  }
+  std::thread engine([&] {
+    for (size_t seen = 0; seen < events.size();) {
+      device_.AwaitProgress(absl::Milliseconds(5));
+      while (seen < events.size() && device_.Query(events[seen]).complete) ++seen;
+    }
+    device_.AwaitProgress(absl::InfiniteDuration());
+  });
+  EXPECT_EQ(device_.AwaitStandstill(absl::InfiniteDuration()), Standstill::kHeld);
+  EXPECT_EQ(device_.Now(), Micros(20));
+  EXPECT_TRUE(device_.Query(events[1]).complete);
+  EXPECT_FALSE(device_.Query(events[2]).complete);
+  device_.HoldAt(Micros(100));
+  EXPECT_EQ(device_.AwaitStandstill(absl::InfiniteDuration()), Standstill::kAtRest);
+  EXPECT_EQ(device_.Now(), Micros(30));
+  device_.Wake();
+  engine.join();
+}
+
 TEST_F(SimDeviceTest, TimeStopsAtEveryEventThatCompletes) {
   char* device = Reserve();
   const StreamId stream = device_.CreateStream();
