@@ -1,18 +1,16 @@
 #include "bench/capacity.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/status.h"
+#include "bench/zoo_jobs.h"
 #include "device/sim/sim_device.h"
 #include "model/zoo/zoo.h"
-#include "partitioner/partition.h"
 #include "runtime/engine.h"
-#include "runtime/prepare.h"
 
 namespace ebb::bench {
 namespace {
@@ -27,80 +25,6 @@ absl::StatusOr<std::unique_ptr<SimDevice>> Open(const std::string& name) {
   }
   return device::OpenSim(std::string(profile), {});
 }
-
-absl::StatusOr<runtime::JobSpec> ZooJob(const std::string& name, int64_t batch, int64_t steps) {
-  EBB_ASSIGN_OR_RETURN(const model::ZooModel zoo, model::BuildZooModel(name, 1));
-  runtime::JobSpec spec;
-  spec.name = name;
-  spec.model.zoo = name;
-  spec.batch_size = batch;
-  spec.stop.steps = steps;
-  spec.loss = zoo.loss;
-  spec.optimizer = zoo.optimizer;
-  return spec;
-}
-
-// What jobs of one model need, by batch. Plans them as the engine does, and remembers.
-class Needs {
- public:
-  Needs(const SimDevice& device, Bytes granule, Bytes pool, std::string model)
-      : device_(device), granule_(granule), pool_(pool), model_(std::move(model)) {}
-
-  // The inequality by which the engine admits the last of `jobs` while the others train.
-  absl::StatusOr<bool> Fit(int64_t jobs, int64_t batch) {
-    EBB_ASSIGN_OR_RETURN(const OneJob one, Of(batch));
-    return one.planned && one.region * jobs + one.lane <= pool_;
-  }
-  // The largest batch at which `jobs` fit, found by bisection below the doubled batch at which they
-  // no longer do; 0: none.
-  absl::StatusOr<int64_t> LargestBatch(int64_t jobs) {
-    int64_t fits = 0, too_large = 1;
-    while (too_large <= model::kMaxZooBatch) {
-      EBB_ASSIGN_OR_RETURN(const bool fit, Fit(jobs, too_large));
-      if (!fit) break;
-      fits = too_large;
-      too_large *= 2;
-    }
-    while (too_large - fits > 1) {
-      const int64_t middle = fits + (too_large - fits) / 2;
-      EBB_ASSIGN_OR_RETURN(const bool fit, Fit(jobs, middle));
-      (fit ? fits : too_large) = middle;
-    }
-    return fits;
-  }
-
- private:
-  struct OneJob {
-    bool planned = false;  // else its step alone is larger than the pool
-    Bytes region;
-    Bytes lane;
-  };
-
-  absl::StatusOr<OneJob> Of(int64_t batch) {
-    if (const auto it = known_.find(batch); it != known_.end()) return it->second;
-    EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec, ZooJob(model_, batch, 1));
-    const runtime::PrepareOptions options{.quantum = partitioner::QuantumFor(pool_),
-                                          .memory = pool_,
-                                          .purpose = runtime::Purpose::kSizes};
-    const auto job = runtime::Prepare(std::move(spec), device_, options);
-    if (!job.ok() && job.status().code() != absl::StatusCode::kResourceExhausted) {
-      return job.status();
-    }
-    OneJob one;
-    if (job.ok()) {
-      one = {(*job)->IsPlanned(),
-             AlignUp((*job)->resident.bytes + (*job)->StagingInPool(), granule_),
-             AlignUp((*job)->Peak(), granule_)};
-    }
-    return known_[batch] = one;
-  }
-
-  const SimDevice& device_;
-  const Bytes granule_;
-  const Bytes pool_;
-  const std::string model_;
-  std::map<int64_t, OneJob> known_;
-};
 
 struct RunTimes {
   Micros first_start, last_start, first_end, last_end;
@@ -211,9 +135,8 @@ double CapacityReport::MeanFraction() const {
 absl::StatusOr<CapacityReport> MeasureCapacity(
     const CapacityOptions& options, const std::function<void(const std::string&)>& on_model) {
   EBB_ASSIGN_OR_RETURN(const std::unique_ptr<SimDevice> device, Open(options.device));
-  const Bytes granule = device->granules().granule();
   CapacityReport report{.device = device->spec(),
-                        .pool = granule * (device->spec().memory.count() / granule.count()),
+                        .pool = PoolOf(*device),
                         .jobs = options.jobs,
                         .steps = options.steps};
   std::vector<std::string> models = options.models;
@@ -226,7 +149,7 @@ absl::StatusOr<CapacityReport> MeasureCapacity(
   }
   for (const std::string& model : models) {
     on_model(model);
-    Needs needs(*device, granule, report.pool, model);
+    Needs needs(*device, model);
     EBB_ASSIGN_OR_RETURN(CapacityRow row, MeasureModel(options, model, needs, report.pool));
     report.models.push_back(std::move(row));
   }

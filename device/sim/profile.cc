@@ -113,7 +113,11 @@ absl::Status CheckWhole(const SimProfile& profile) {
   return absl::OkStatus();
 }
 
-absl::Status ReadProfile(const YAML::Node& root, absl::string_view source, SimProfile* profile) {
+// What a text must hold.
+enum class Extent { kAll, kSome };
+
+absl::Status ReadProfile(const YAML::Node& root, absl::string_view source, Extent extent,
+                         SimProfile* profile) {
   if (!root.IsMap()) {
     return absl::InvalidArgumentError(
         absl::StrCat(source, ":1: a profile is a mapping from constants to numbers"));
@@ -123,6 +127,7 @@ absl::Status ReadProfile(const YAML::Node& root, absl::string_view source, SimPr
     EBB_RETURN_IF_ERROR(Annotate(ReadEntry(entry.first, entry.second, &set, profile),
                                  absl::StrCat(source, ":", entry.first.Mark().line + 1)));
   }
+  if (extent == Extent::kSome) return Annotate(CheckWhole(*profile), source);
   std::vector<absl::string_view> missing;
   if (!set.contains("name")) missing.emplace_back("name");
   for (const Constant& constant : kConstants) {
@@ -135,7 +140,26 @@ absl::Status ReadProfile(const YAML::Node& root, absl::string_view source, SimPr
   return Annotate(CheckWhole(*profile), source);
 }
 
-absl::StatusOr<std::string> ReadText(const std::string& path) {
+absl::Status ReadText(absl::string_view text, absl::string_view source, Extent extent,
+                      SimProfile* profile) {
+  if (text.size() > kMaxText) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ": a profile has at most ", kMaxText, " bytes"));
+  }
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.size() != 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(source, ":1: a profile is one mapping from constants to numbers"));
+    }
+    return ReadProfile(documents[0], source, extent, profile);
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source, ":", error.mark.line + 1, ": ", error.msg));
+  }
+}
+
+absl::StatusOr<std::string> TextOfFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text(kMaxText + 1, '\0');
   if (!file ||
@@ -149,25 +173,27 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<SimProfile> ParseSimProfile(absl::string_view text, absl::string_view source) {
-  if (text.size() > kMaxText) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ": a profile has at most ", kMaxText, " bytes"));
-  }
   SimProfile profile;
   profile.key = std::string(source);
   profile.sha256 = Sha256Hex(text);
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() != 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(source, ":1: a profile is one mapping from constants to numbers"));
-    }
-    EBB_RETURN_IF_ERROR(ReadProfile(documents[0], source, &profile));
-  } catch (const YAML::Exception& error) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(source, ":", error.mark.line + 1, ": ", error.msg));
-  }
+  EBB_RETURN_IF_ERROR(ReadText(text, source, Extent::kAll, &profile));
   return profile;
+}
+
+absl::StatusOr<SimProfile> OverrideSimProfile(SimProfile profile, absl::string_view text,
+                                              absl::string_view source) {
+  profile.key = absl::StrCat(profile.key, " with ", source);
+  profile.sha256 = Sha256Hex(absl::StrCat(profile.sha256, "\n", text));
+  EBB_RETURN_IF_ERROR(ReadText(text, source, Extent::kSome, &profile));
+  return profile;
+}
+
+std::vector<std::pair<std::string, double>> ConstantsOf(const SimProfile& profile) {
+  std::vector<std::pair<std::string, double>> constants;
+  for (const Constant& constant : kConstants) {
+    constants.emplace_back(constant.key, profile.*constant.field);
+  }
+  return constants;
 }
 
 absl::StatusOr<SimProfile> LoadSimProfile(const std::string& name) {
@@ -179,7 +205,7 @@ absl::StatusOr<SimProfile> LoadSimProfile(const std::string& name) {
                                             absl::StrJoin(BuiltinSimProfiles(), ", "),
                                             ", and files that end in .yaml"));
   }
-  EBB_ASSIGN_OR_RETURN(const std::string text, ReadText(name));
+  EBB_ASSIGN_OR_RETURN(const std::string text, TextOfFile(name));
   return ParseSimProfile(text, name);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -61,5 +62,12 @@ absl::StatusOr<SimProfile> ParseSimProfile(absl::string_view text, absl::string_
 absl::StatusOr<SimProfile> LoadSimProfile(const std::string& name);
 
 std::vector<std::string> BuiltinSimProfiles();  // their names, sorted
+
+// `profile` with some of its constants replaced: a mapping as above, of any of them. Its hash
+// covers both. Errors as above.
+absl::StatusOr<SimProfile> OverrideSimProfile(SimProfile profile, absl::string_view text,
+                                              absl::string_view source);
+// Every constant by its key in the file, in the order of the page docs/device_sim.md.
+std::vector<std::pair<std::string, double>> ConstantsOf(const SimProfile& profile);
 
 }  // namespace ebb::device

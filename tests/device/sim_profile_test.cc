@@ -1,4 +1,5 @@
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
@@ -60,6 +61,29 @@ TEST(SimProfile, AFileIsReadByItsName) {
   EXPECT_EQ(LoadSimProfile("/nonexistent.yaml").status().code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(LoadSimProfile("v100").status().message()),
               AllOf(HasSubstr("\"v100\""), HasSubstr("v100-16gb"), HasSubstr(".yaml")));
+}
+
+TEST(SimProfile, SomeConstantsCanBeReplaced) {
+  const SimProfile v100 = *LoadSimProfile("v100-16gb");
+  const auto other = OverrideSimProfile(v100, "launch_us: 10\nbandwidth_gbs: 360\n", "o.yaml");
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_NE(other->sha256, v100.sha256);
+  EXPECT_EQ(other->key, "v100-16gb with o.yaml");
+  const auto before = ConstantsOf(v100), after = ConstantsOf(*other);
+  ASSERT_EQ(before.size(), after.size());
+  std::map<std::string, double> changed;
+  for (size_t c = 0; c < before.size(); ++c) {
+    if (before[c] != after[c]) changed.insert(after[c]);
+  }
+  EXPECT_THAT(changed, ElementsAre(std::pair("bandwidth_gbs", 360), std::pair("launch_us", 10)));
+  for (const auto& [text, words] :
+       {std::pair("lunch_us: 10", "o.yaml:1: lunch_us: there is no such constant"),
+        std::pair("granule_kib: 3000", "power of two"), std::pair("- 1", "mapping"),
+        std::pair("step_us: 1\nstep_us: 2", "given twice")}) {
+    const absl::Status status = OverrideSimProfile(v100, text, "o.yaml").status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+  }
 }
 
 TEST(SimProfile, MistakesAreNamedWithTheirLine) {

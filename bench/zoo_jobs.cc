@@ -1,0 +1,75 @@
+#include "bench/zoo_jobs.h"
+
+#include <utility>
+
+#include "base/status.h"
+#include "model/zoo/zoo.h"
+#include "partitioner/partition.h"
+#include "runtime/prepare.h"
+
+namespace ebb::bench {
+
+absl::StatusOr<runtime::JobSpec> ZooJob(const std::string& model, int64_t batch, int64_t steps) {
+  EBB_ASSIGN_OR_RETURN(const model::ZooModel zoo, model::BuildZooModel(model, 1));
+  runtime::JobSpec spec;
+  spec.name = model;
+  spec.model.zoo = model;
+  spec.batch_size = batch;
+  spec.stop.steps = steps;
+  spec.loss = zoo.loss;
+  spec.optimizer = zoo.optimizer;
+  return spec;
+}
+
+Bytes PoolOf(device::SimDevice& device) {
+  const Bytes granule = device.granules().granule();
+  return granule * (device.spec().memory.count() / granule.count());
+}
+
+Needs::Needs(device::SimDevice& device, std::string model)
+    : device_(device),
+      granule_(device.granules().granule()),
+      pool_(PoolOf(device)),
+      model_(std::move(model)) {}
+
+absl::StatusOr<Needs::OneJob> Needs::Of(int64_t batch) {
+  if (const auto it = known_.find(batch); it != known_.end()) return it->second;
+  EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec, ZooJob(model_, batch, 1));
+  const runtime::PrepareOptions options{.quantum = partitioner::QuantumFor(pool_),
+                                        .memory = pool_,
+                                        .purpose = runtime::Purpose::kSizes};
+  const auto job = runtime::Prepare(std::move(spec), device_, options);
+  if (!job.ok() && job.status().code() != absl::StatusCode::kResourceExhausted) {
+    return job.status();
+  }
+  OneJob one;
+  if (job.ok()) {
+    one = {.planned = (*job)->IsPlanned(),
+           .region = AlignUp((*job)->resident.bytes + (*job)->StagingInPool(), granule_),
+           .lane = AlignUp((*job)->Peak(), granule_)};
+  }
+  return known_[batch] = one;
+}
+
+absl::StatusOr<bool> Needs::Fit(int64_t jobs, int64_t batch) {
+  EBB_ASSIGN_OR_RETURN(const OneJob one, Of(batch));
+  return one.planned && one.region * jobs + one.lane <= pool_;
+}
+
+absl::StatusOr<int64_t> Needs::LargestBatch(int64_t jobs) {
+  int64_t fits = 0, too_large = 1;
+  while (too_large <= model::kMaxZooBatch) {
+    EBB_ASSIGN_OR_RETURN(const bool fit, Fit(jobs, too_large));
+    if (!fit) break;
+    fits = too_large;
+    too_large *= 2;
+  }
+  while (too_large - fits > 1) {
+    const int64_t middle = fits + (too_large - fits) / 2;
+    EBB_ASSIGN_OR_RETURN(const bool fit, Fit(jobs, middle));
+    (fit ? fits : too_large) = middle;
+  }
+  return fits;
+}
+
+}  // namespace ebb::bench

@@ -1,0 +1,47 @@
+// Jobs that train models of the zoo without data, what they need of a simulated device's memory,
+// and the largest batches at which they fit. Thread rule: one owner thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/units.h"
+#include "device/sim/sim_device.h"
+#include "runtime/job.h"
+
+namespace ebb::bench {
+
+// NotFound: there is no such model.
+absl::StatusOr<runtime::JobSpec> ZooJob(const std::string& model, int64_t batch, int64_t steps);
+
+// The device's memory, in whole granules.
+Bytes PoolOf(device::SimDevice& device);
+
+// What jobs of one model need, by batch. Plans them as the engine does, and remembers.
+class Needs {
+ public:
+  Needs(device::SimDevice& device, std::string model);
+
+  struct OneJob {
+    bool planned = false;  // else its step alone is larger than the pool
+    Bytes region;          // state and staging, in granules
+    Bytes lane;            // its step's peak, in granules
+  };
+  absl::StatusOr<OneJob> Of(int64_t batch);
+  // The inequality by which the engine admits the last of `jobs` while the others train.
+  absl::StatusOr<bool> Fit(int64_t jobs, int64_t batch);
+  // The largest batch at which `jobs` fit, found by bisection below the doubled batch at which they
+  // no longer do; 0: none.
+  absl::StatusOr<int64_t> LargestBatch(int64_t jobs);
+
+ private:
+  const device::SimDevice& device_;
+  const Bytes granule_;
+  const Bytes pool_;
+  const std::string model_;
+  std::map<int64_t, OneJob> known_;
+};
+
+}  // namespace ebb::bench
