@@ -86,7 +86,8 @@ struct ActiveJob {
   // On the device's clock.
   std::optional<Micros> first_start;  // of its first launch
   Micros last_step_end;
-  DecayedSum busy;  // microseconds of execution, for `share`
+  int64_t steps_done = 0;  // optimizer steps that are complete
+  DecayedSum busy;         // microseconds of execution, for `share`
   StepRate rate;
 
   explicit ActiveJob(std::unique_ptr<PreparedJob> p);

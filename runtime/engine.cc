@@ -6,6 +6,8 @@
 #include "base/status.h"
 #include "runtime/board.h"
 #include "runtime/engine_loop.h"
+#include "runtime/needs.h"
+#include "runtime/predict.h"
 #include "runtime/prepare.h"
 #include "runtime/resident.h"
 
@@ -36,6 +38,7 @@ class EngineImpl final : public Engine {
     EBB_ASSIGN_OR_RETURN(std::unique_ptr<PreparedJob> prepared,
                          Prepare(std::move(spec), *device_, prepare));
     EBB_RETURN_IF_ERROR(CheckFits(*prepared));
+    prepared->predicted_step = PredictStep(*prepared, device_->spec(), options_.max_in_flight);
     EBB_RETURN_IF_ERROR(AllocateHost(device_->spec(), prepared.get()));
     JobId id;
     if (!loop_.Call([&] { id = loop_.Submit(std::move(prepared)); })) return Stopped();
@@ -106,50 +109,26 @@ class EngineImpl final : public Engine {
     return status;
   }
 
-  Bytes Needs(const PreparedJob& job) const {
+  // Nobody else is there.
+  AdmissionState Alone() const {
     const Bytes granule = device_->granules().granule();
-    return AlignUp(job.resident.bytes + job.StagingInPool(), granule) +
-           AlignUp(job.Peak(), granule);
+    return {.pool = granule * (options_.memory.count() / granule.count()), .granule = granule};
   }
 
   // What could never run is refused, with the largest batch that could.
   absl::Status CheckFits(const PreparedJob& job) const {
-    const Bytes needs = Needs(job);
-    const Bytes granule = device_->granules().granule();
-    const Bytes pool = granule * (options_.memory.count() / granule.count());
-    const Bytes cap = job.spec.memory_max;
-    const bool fits_pool = needs <= pool;
-    if (fits_pool && (cap == Bytes(0) || needs <= cap)) return absl::OkStatus();
-    const Bytes limit = fits_pool ? cap : pool;
-    const int64_t batch = LargestBatch(job.spec, limit);
+    const AdmissionState alone = Alone();
+    const Verdict verdict = Ask(alone, NeedsOf(JobId(), job));
+    if (verdict.kind != Verdict::Kind::kNever) return absl::OkStatus();
+    const int64_t batch =
+        LargestBatchBeside(job.spec, alone, *device_, options_.quantum, job.spec.batch_size - 1);
     return absl::ResourceExhaustedError(absl::StrCat(
-        job.IsPlanned() ? "the job needs " : "the job needs at least ", needs.count(), " bytes (",
-        FormatBytes(job.resident.bytes), " resident, ", FormatBytes(job.StagingInPool()),
-        " staging, ", FormatBytes(job.Peak()), " for a step of batch_size ", job.spec.batch_size,
-        "), but ", fits_pool ? "resources.memory_max allows " : "the pool has ", limit.count(),
-        " bytes; ",
-        batch > 0 ? absl::StrCat("the largest batch_size that fits is ", batch)
-                  : "it does not fit at any batch_size"));
-  }
-
-  // 0 when none fits. Planning is cheap enough to be searched by bisection.
-  int64_t LargestBatch(const JobSpec& spec, Bytes limit) const {
-    if (spec.model.onnx == nullptr && spec.model.zoo.empty()) return 0;  // the batch is bound
-    int64_t fits = 0, too_large = spec.batch_size;
-    while (too_large - fits > 1) {
-      const int64_t middle = fits + (too_large - fits) / 2;
-      JobSpec smaller = spec;
-      smaller.batch_size = middle;
-      const auto prepared =
-          Prepare(std::move(smaller), *device_,
-                  {.quantum = options_.quantum, .memory = limit, .purpose = Purpose::kSizes});
-      if (prepared.ok() && Needs(**prepared) <= limit) {
-        fits = middle;
-      } else {
-        too_large = middle;
-      }
-    }
-    return fits;
+        InWords(verdict, std::nullopt), " (", FormatBytes(job.resident.bytes), " resident, ",
+        FormatBytes(job.StagingInPool()), " staging, ", FormatBytes(job.Peak()),
+        " for a step of batch_size ", job.spec.batch_size, "); ",
+        batch > 0               ? absl::StrCat("largest batch_size that fits: ", batch)
+        : BatchIsFree(job.spec) ? "it does not fit at any batch_size"
+                                : "the model file binds the batch: give one with a smaller batch"));
   }
 
   std::unique_ptr<device::Device> device_;

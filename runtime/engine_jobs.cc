@@ -196,7 +196,7 @@ void EngineLoop::FinishStep(ActiveJob& job) {
   job.running.pop_front();
   int64_t steps_done = run->item.step;
   if (run->item.kind == StepKind::kTrain) {
-    ++steps_done;
+    job.steps_done = ++steps_done;
     job.rate.Step(job.last_step_end);
   }
   double loss = 0;

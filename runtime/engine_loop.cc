@@ -330,6 +330,7 @@ void EngineLoop::Refresh() {
   if (now - last_refresh_ < Micros(100'000)) return;
   last_refresh_ = now;
   const Micros device_now = device_->Now();
+  const std::map<JobId, Wait> waits = Waits();
   double busy = 0;
   for (const auto& [id, job] : jobs_) busy += job->busy.At(device_now);
   for (auto& [id, job] : jobs_) {
@@ -352,9 +353,13 @@ void EngineLoop::Refresh() {
         info.eta =
             absl::Seconds(static_cast<double>(info.total_steps - info.step) / steps_per_second);
       }
-      info.why = job->region == nullptr ? AdmissionText(*job)
-                 : job->paused          ? "paused"
-                                        : scheduler_->Why(job->id);
+      const auto wait = waits.find(job->id);
+      info.why = wait != waits.end() ? wait->second.text
+                 : job->paused       ? "paused"
+                                     : scheduler_->Why(job->id);
+      if (wait != waits.end() && wait->second.left) {
+        info.eta = absl::Microseconds(wait->second.left->count());
+      }
     });
   }
 }

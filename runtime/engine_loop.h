@@ -19,6 +19,7 @@
 #include "device/device.h"
 #include "memory/pool.h"
 #include "runtime/active_job.h"
+#include "runtime/admission.h"
 #include "runtime/board.h"
 #include "runtime/engine.h"
 #include "runtime/overlap.h"
@@ -53,6 +54,7 @@ class EngineLoop {
   OverlapReport Overlap() const;
   absl::StatusOr<ExplainReport> Explain(JobId job) const;
   DeviceReport Describe() const;
+  AdmissionState Admission() const;
   const EngineOptions& options() const { return options_; }
 
  private:
@@ -121,7 +123,13 @@ class EngineLoop {
   bool LanesDrained() const;
   void Recut();
   std::map<std::string, Bytes> HostMemory() const;
-  std::string AdmissionText(const ActiveJob& job) const;
+
+  // engine_admission.cc: what waits, and for what.
+  struct Wait {
+    std::string text;
+    std::optional<Micros> left;  // until it starts, where that is known
+  };
+  std::map<JobId, Wait> Waits() const;  // of all that wait
 
   device::Device* const device_;
   const EngineOptions options_;

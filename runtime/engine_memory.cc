@@ -1,4 +1,4 @@
-// Admission, re-cuts of the lanes, and the ledger.
+// Re-cuts of the lanes, and the ledger.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -10,25 +10,6 @@
 namespace ebb::runtime {
 
 using memory::End;
-
-std::string EngineLoop::AdmissionText(const ActiveJob& job) const {
-  // First come, first admitted: only the head's own needs say anything.
-  if (!waiting_.empty() && waiting_.front() != job.id) {
-    return absl::StrCat("waits behind j-", waiting_.front().value(), ", which ",
-                        AdmissionText(*jobs_.at(waiting_.front())));
-  }
-  Bytes regions;
-  Bytes peak;
-  for (const auto& [id, other] : jobs_) {
-    if (other->region == nullptr) continue;
-    regions += other->region->size();
-    peak = std::max(peak, other->prepared->Peak());
-  }
-  return absl::StrCat("needs ", FormatBytes(job.RegionBytes()), " resident and a lane of ",
-                      FormatBytes(std::max(peak, job.prepared->Peak())), "; the pool of ",
-                      FormatBytes(pool_->budget()), " holds ", FormatBytes(regions),
-                      " of other jobs; starts when one of them ends");
-}
 
 bool EngineLoop::LanesDrained() const {
   return std::all_of(lanes_.begin(), lanes_.end(),
@@ -240,7 +221,7 @@ absl::StatusOr<ExplainReport> EngineLoop::Explain(JobId id) const {
   report.resident = job->prepared->resident.classes;
   report.admission =
       job->region == nullptr
-          ? AdmissionText(*job)
+          ? Waits().at(id).text
           : absl::StrCat("fits: region of ", FormatBytes(job->region->size()), ", lane ",
                          job->lane.value(), " of ", FormatBytes(scheduler_->lane(job->lane).size()),
                          " holds its step of ", FormatBytes(job->prepared->Peak()));

@@ -103,9 +103,10 @@ absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, Values va
     if (HasInitialValue(value)) state += value.type.bytes();
   }
   if (memory > Bytes(0) && state > memory) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the model's parameters and buffers alone need ", state.count(),
-        " bytes, but the pool has ", memory.count(), " bytes; it does not fit at any batch_size"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("never: needs at least ", FormatBytes(state),
+                     " for the model's parameters and buffers alone, at most ", FormatBytes(memory),
+                     " of the pool; it does not fit at any batch_size"));
   }
   if (spec.model.weights != nullptr) EBB_RETURN_IF_ERROR(Load(*spec.model.weights, &imported));
   const absl::Status reinit = values == Values::kMake

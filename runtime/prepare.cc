@@ -176,7 +176,7 @@ absl::Status CheckData(const JobSpec& spec, const DeviceSpec& device) {
   return absl::OkStatus();
 }
 
-absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device) {
+absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose purpose) {
   if (spec.batch_size < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("batch_size: ", spec.batch_size, " is not a positive number"));
@@ -189,7 +189,7 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device) {
     return absl::InvalidArgumentError("stop: give steps, epochs or samples");
   }
   if (!(spec.weight > 0)) return absl::InvalidArgumentError("resources.weight must be positive");
-  return CheckData(spec, device);
+  return purpose == Purpose::kSizes ? absl::OkStatus() : CheckData(spec, device);
 }
 
 }  // namespace
@@ -217,7 +217,7 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
                                                      const PrepareOptions& options) {
   const Values values =
       device.spec().computes && options.purpose == Purpose::kRun ? Values::kMake : Values::kSkip;
-  EBB_RETURN_IF_ERROR(CheckSpec(spec, device.spec()));
+  EBB_RETURN_IF_ERROR(CheckSpec(spec, device.spec(), options.purpose));
   auto job = std::make_unique<PreparedJob>();
   EBB_ASSIGN_OR_RETURN(model::ImportedModel imported, InitialModel(spec, values, options.memory));
   job->warnings = std::move(imported.warnings);
@@ -254,7 +254,7 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
   job->steps.eval_every_steps = spec.evaluate.every_steps;
   job->steps.eval_every_epochs = spec.evaluate.every_epochs;
   if (!spec.evaluate.every_steps && !spec.evaluate.every_epochs) job->steps.eval_every_epochs = 1;
-  if (job->steps.total_steps < 1) {
+  if (job->steps.total_steps < 1 && options.purpose == Purpose::kRun) {
     return absl::InvalidArgumentError("stop: the rule ends the job before its first step");
   }
   // Only the initial values that the graphs use.

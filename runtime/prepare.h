@@ -89,13 +89,15 @@ struct PreparedJob {
   std::unique_ptr<HostBuffer> host;
   std::array<std::vector<Bytes>, 2> slot_offsets;  // of each binding, then of "ebb.valid"
   StepSequence::Shape steps;
-  Bytes Peak() const;      // the larger of the two plans'
+  std::optional<Micros> predicted_step;  // alone, where the engine knows (runtime/predict.h)
+  Bytes Peak() const;                    // the larger of the two plans'
   bool IsPlanned() const;  // else one of its steps is larger than PrepareOptions::memory
   Bytes StagingInPool() const { return stages_in_pool ? slot_bytes * kSlots : Bytes(0); }
   Bytes StagingOnHost() const { return stages_in_pool ? Bytes(0) : slot_bytes * kSlots; }
 };
 
-// What a job is prepared for: to run, or only to learn what it needs, which draws no weights.
+// What a job is prepared for: to run, or only to learn what it needs, which draws no weights and
+// does without data.
 enum class Purpose { kRun, kSizes };
 
 struct PrepareOptions {

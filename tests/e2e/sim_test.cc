@@ -136,7 +136,7 @@ TEST_F(SimTest, WhatCannotBeIsRefusedInWords) {
   for (const Case& c :
        std::vector<Case>{{{"stop={epochs: 1}"}, 2, "no epochs"},
                          {{"stop={samples: 10}"}, 2, "give steps"},
-                         {{"batch_size=4000000"}, 5, "the largest batch_size that fits is"},
+                         {{"batch_size=4000000"}, 5, "largest batch_size that fits: "},
                          {{"data={train: {}}"}, 2, "data.train needs file"},
                          {{"model.reinit={nobody: ones}"}, 2, "nobody"}}) {
     std::vector<std::string> args = {"submit", spec};

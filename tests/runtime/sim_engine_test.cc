@@ -6,7 +6,10 @@
 #include "device/check/race_check.h"
 #include "device/forwarding_device.h"
 #include "device/sim/sim_device.h"
+#include "partitioner/partition.h"
 #include "runtime/engine.h"
+#include "runtime/predict.h"
+#include "runtime/prepare.h"
 #include "tests/testing/jobs.h"
 
 namespace ebb::testing {
@@ -209,6 +212,61 @@ TEST(SimEngine, SpeedAndShareAreInDeviceTime) {
   EXPECT_NEAR(absl::ToDoubleSeconds(*info.eta) * per_second / 1e6, 1, 0.1);
   EXPECT_TRUE(sim.engine->Cancel(*a).ok());
   EXPECT_TRUE(sim.engine->Cancel(*b).ok());
+}
+
+// The prediction is the engine's own order of copies and launches on a clock of its own.
+TEST(SimEngine, AStepAloneTakesAsLongAsPredicted) {
+  for (const JobOptions& options :
+       {JobOptions{.net = Net::kCnn, .batch = 4096, .width = 64, .steps = 40},
+        JobOptions{
+            .net = Net::kMlp, .optim = Optim::kAdam, .batch = 512, .width = 1024, .steps = 40}}) {
+    for (const char* profile : {"v100-16gb", "h100-80gb+vector"}) {
+      const SimEngine sim = MakeSim(profile, {.memory = GiB(1)});
+      const auto prepared = runtime::Prepare(
+          BareJob(options), *sim.device,
+          {.quantum = partitioner::QuantumFor(GiB(1)), .purpose = runtime::Purpose::kSizes});
+      ASSERT_TRUE(prepared.ok()) << prepared.status();
+      const auto predicted = runtime::PredictStep(**prepared, sim.device->spec(), 2);
+      ASSERT_TRUE(predicted.has_value());
+      const auto job = sim.engine->Submit(BareJob(options));
+      ASSERT_TRUE(job.ok()) << job.status();
+      const JobInfo info = WaitUntilFinal(*sim.engine, *job);
+      EXPECT_NEAR(
+          static_cast<double>(predicted->count()) * 40 / static_cast<double>(info.elapsed.count()),
+          1, 0.03);
+    }
+  }
+  const auto cpu = *device::OpenDevice("cpu", {});
+  const auto prepared = runtime::Prepare(MakeJob({}), *cpu, {.quantum = MiB(1)});
+  EXPECT_FALSE(runtime::PredictStep(**prepared, cpu->spec(), 2).has_value());
+}
+
+TEST(SimEngine, AWaitingJobSaysAfterWhomAndWhenInDeviceTime) {
+  const SimEngine sim = MakeSim("v100-16gb", {.memory = MiB(40), .max_lanes = 1});
+  sim.device->HoldClock();
+  const JobOptions options{
+      .net = Net::kMlp, .optim = Optim::kAdam, .batch = 64, .width = 1024, .steps = 300};
+  std::vector<JobId> jobs;
+  for (int j = 0; j < 4; ++j) {
+    const auto job = sim.engine->Submit(BareJob(options));
+    ASSERT_TRUE(job.ok()) << job.status();
+    jobs.push_back(*job);
+  }
+  // Two fit at once. They are equal and have not begun: the first of them ends first, and the last
+  // job follows the second.
+  EXPECT_THAT(sim.engine->Explain(jobs[2])->admission, HasSubstr("after j-1 in about "));
+  EXPECT_THAT(sim.engine->Explain(jobs[2])->admission, HasSubstr(" of device time: it needs "));
+  EXPECT_THAT(sim.engine->Explain(jobs[3])->admission, HasSubstr("after j-2 in about "));
+  EXPECT_THAT(sim.engine->Explain(jobs[3])->admission, HasSubstr("; j-3 is before it"));
+  EXPECT_TRUE(sim.engine->Pause(jobs[0]).ok());
+  EXPECT_TRUE(sim.engine->Pause(jobs[1]).ok());
+  EXPECT_THAT(sim.engine->Explain(jobs[2])->admission, HasSubstr("after j-1, which is paused"));
+  EXPECT_TRUE(sim.engine->Resume(jobs[0]).ok());
+  EXPECT_TRUE(sim.engine->Resume(jobs[1]).ok());
+  sim.device->ReleaseClock();
+  for (const JobId job : jobs) {
+    EXPECT_EQ(WaitUntilFinal(*sim.engine, job).state, JobState::kSucceeded);
+  }
 }
 
 TEST(SimEngine, StagedBatchesLieOnTheHostAndTheLedgerSums) {

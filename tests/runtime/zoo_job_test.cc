@@ -58,7 +58,7 @@ std::unique_ptr<Engine> MakeSim(const std::string& profile, Bytes memory) {
 // The batch that a refusal says would fit.
 int64_t LargestOf(const absl::Status& refusal) {
   const std::string message(refusal.message());
-  const std::string words = "the largest batch_size that fits is ";
+  const std::string words = "largest batch_size that fits: ";
   const size_t at = message.find(words);
   int64_t batch = 0;
   EXPECT_NE(at, std::string::npos) << message;

@@ -1,0 +1,272 @@
+#include "runtime/admission.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/check.h"
+
+namespace ebb::runtime {
+namespace {
+
+using Jobs = absl::Span<const AdmissionJob* const>;
+
+const LevelNeed& Need(const AdmissionJob& job, int level) {
+  return job.levels[static_cast<size_t>(level)];
+}
+
+// What is taken beyond what there is, of the pool and of the host; at most zero when all fit.
+struct Excess {
+  Bytes pool, host;
+  bool Fits() const { return pool <= Bytes(0) && host <= Bytes(0); }
+};
+
+Excess ExcessOf(const AdmissionState& state, Jobs jobs, const std::vector<int>& levels) {
+  Bytes regions, lane, host = state.host_taken;
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    const LevelNeed& need = Need(*jobs[j], levels[j]);
+    regions += AlignUp(need.region, state.granule);
+    lane = std::max(lane, AlignUp(need.lane, state.granule));
+    host += need.host;
+  }
+  return {regions + lane - state.pool, state.host == Bytes(0) ? Bytes(0) : host - state.host};
+}
+
+bool WithinCap(const AdmissionState& state, const AdmissionJob& job, int level) {
+  const LevelNeed& need = Need(job, level);
+  return job.cap == Bytes(0) ||
+         AlignUp(need.region, state.granule) + AlignUp(need.lane, state.granule) <= job.cap;
+}
+
+// The first level from `level` on that the job's own cap allows; -1: none.
+int Allowed(const AdmissionState& state, const AdmissionJob& job, int level) {
+  for (; level < static_cast<int>(job.levels.size()); ++level) {
+    if (WithinCap(state, job, level)) return level;
+  }
+  return -1;
+}
+
+AdmissionLedger LedgerOf(const AdmissionState& state, Jobs others, const std::vector<int>& levels,
+                         const LevelNeed& own) {
+  AdmissionLedger ledger{.pool = state.pool,
+                         .region = AlignUp(own.region, state.granule),
+                         .peak = own.lane,
+                         .lane = AlignUp(own.lane, state.granule),
+                         .host = own.host};
+  for (size_t j = 0; j < others.size(); ++j) {
+    const LevelNeed& need = Need(*others[j], levels[j]);
+    ledger.others += AlignUp(need.region, state.granule);
+    ledger.lane = std::max(ledger.lane, AlignUp(need.lane, state.granule));
+  }
+  return ledger;
+}
+
+// Alone it does not fit: what is too small, and by how much at the level that comes closest.
+Verdict Never(const AdmissionState& state, const AdmissionJob& job) {
+  Verdict verdict{.kind = Verdict::Kind::kNever};
+  const auto pool_needs = [&](int level) {
+    return AlignUp(Need(job, level).region, state.granule) +
+           AlignUp(Need(job, level).lane, state.granule);
+  };
+  for (int level = 1; level < static_cast<int>(job.levels.size()); ++level) {
+    if (pool_needs(level) < pool_needs(verdict.level)) verdict.level = level;
+  }
+  const LevelNeed& need = Need(job, verdict.level);
+  verdict.needs = pool_needs(verdict.level);
+  verdict.at_least = need.at_least;
+  if (verdict.needs > state.pool) {
+    verdict.limit = Verdict::Limit::kPool;
+    verdict.most = state.pool;
+  } else if (!WithinCap(state, job, verdict.level)) {
+    verdict.limit = Verdict::Limit::kCap;
+    verdict.most = job.cap;
+  } else {
+    verdict.limit = Verdict::Limit::kHost;
+    verdict.needs = need.host;
+    verdict.most = state.host;
+  }
+  verdict.ledger = LedgerOf(state, {}, {}, need);
+  return verdict;
+}
+
+// The course of things from now on: who runs, and when each of them ends.
+class Course {
+ public:
+  Course(const AdmissionState& state, const ChooseLevels& choose) : state_(state), choose_(choose) {
+    for (const AdmissionJob& job : state.running) Start(job);
+    at_first_ = JobsNow();
+    levels_at_first_ = Fitting(state, at_first_).value_or(std::vector<int>(at_first_.size(), 0));
+  }
+
+  // Lets running jobs end until this one starts too.
+  Verdict Admit(const AdmissionJob& job) {
+    AdmissionState empty = Empty();
+    if (!Fitting(empty, {&job})) return Never(empty, job);
+    auto levels = FittingWith(job);
+    while (!levels) {
+      EndNext();
+      levels = FittingWith(job);
+    }
+    Verdict verdict{.level = levels->back()};
+    const LevelNeed& need = Need(job, verdict.level);
+    if (last_ended_ != nullptr) {
+      verdict.kind = Verdict::Kind::kAfter;
+      verdict.after = last_ended_->id;
+      verdict.paused = last_ended_->paused;
+      verdict.wait = now_;
+      verdict.ledger = LedgerOf(state_, at_first_, levels_at_first_, need);
+    } else {
+      levels->pop_back();
+      verdict.ledger = LedgerOf(state_, JobsNow(), *levels, need);
+    }
+    Start(job);
+    return verdict;
+  }
+
+ private:
+  struct Running {
+    const AdmissionJob* job;
+    std::optional<Micros> end;
+  };
+
+  // What others than the jobs hold goes with them.
+  AdmissionState Empty() const {
+    return {.pool = state_.pool, .granule = state_.granule, .host = state_.host};
+  }
+  std::optional<std::vector<int>> Fitting(const AdmissionState& state,
+                                          std::vector<const AdmissionJob*> jobs) const {
+    return choose_(state, jobs);
+  }
+  std::optional<std::vector<int>> FittingWith(const AdmissionJob& job) const {
+    std::vector<const AdmissionJob*> jobs = JobsNow();
+    jobs.push_back(&job);
+    return Fitting(running_.empty() ? Empty() : state_, std::move(jobs));
+  }
+  std::vector<const AdmissionJob*> JobsNow() const {
+    std::vector<const AdmissionJob*> jobs;
+    for (const Running& running : running_) jobs.push_back(running.job);
+    return jobs;
+  }
+  void Start(const AdmissionJob& job) {
+    std::optional<Micros> end;
+    if (now_ && job.left && !job.paused) end = *now_ + *job.left;
+    running_.push_back({&job, end});
+  }
+  void EndNext() {
+    EBB_CHECK(!running_.empty());  // alone it fits
+    const auto key = [](const Running& running) {
+      return std::make_tuple(running.job->paused, !running.end, running.end.value_or(Micros(0)));
+    };
+    const auto next =
+        std::min_element(running_.begin(), running_.end(),
+                         [&](const Running& a, const Running& b) { return key(a) < key(b); });
+    last_ended_ = next->job;
+    now_ = next->end;
+    running_.erase(next);
+  }
+
+  const AdmissionState& state_;
+  const ChooseLevels& choose_;
+  std::vector<Running> running_;
+  std::vector<const AdmissionJob*> at_first_;
+  std::vector<int> levels_at_first_;
+  std::optional<Micros> now_ = Micros(0);  // nullopt: after an end that is not known
+  const AdmissionJob* last_ended_ = nullptr;
+};
+
+std::string Span(Micros time) {
+  if (time < Micros(1'000'000)) return absl::StrCat((time.count() + 500) / 1000, " ms");
+  const int64_t seconds = (time.count() + 500'000) / 1'000'000;
+  if (seconds < 60) return absl::StrCat(seconds, " s");
+  const int64_t minutes = (seconds + 30) / 60;
+  if (minutes < 60) return absl::StrCat(minutes, " min");
+  if (minutes < 48 * 60) return absl::StrFormat("%d h %d min", minutes / 60, minutes % 60);
+  return absl::StrCat(minutes / (24 * 60), " days");
+}
+
+std::string TimeText(absl::Time at, absl::Time now) {
+  const absl::TimeZone zone = absl::LocalTimeZone();
+  const char* form = at - now < absl::Hours(20) ? "%H:%M" : "%Y-%m-%d %H:%M";
+  return absl::FormatTime(form, at, zone);
+}
+
+}  // namespace
+
+std::optional<std::vector<int>> LeastSteps(const AdmissionState& state, Jobs jobs) {
+  std::vector<int> levels;
+  for (const AdmissionJob* job : jobs) {
+    EBB_CHECK(!job->levels.empty());
+    levels.push_back(Allowed(state, *job, 0));
+    if (levels.back() < 0) return std::nullopt;
+  }
+  Excess excess = ExcessOf(state, jobs, levels);
+  while (!excess.Fits()) {
+    size_t best = jobs.size();
+    Excess best_excess = excess;
+    for (size_t j = 0; j < jobs.size(); ++j) {
+      const int next = Allowed(state, *jobs[j], levels[j] + 1);
+      if (next < 0) continue;
+      std::vector<int> changed = levels;
+      changed[j] = next;
+      const Excess after = ExcessOf(state, jobs, changed);
+      if (best == jobs.size() || after.pool < best_excess.pool) {
+        best = j;
+        best_excess = after;
+      }
+    }
+    if (best == jobs.size()) return std::nullopt;
+    levels[best] = Allowed(state, *jobs[best], levels[best] + 1);
+    excess = best_excess;
+  }
+  return levels;
+}
+
+std::vector<Verdict> Forecast(const AdmissionState& state, const ChooseLevels& choose) {
+  Course course(state, choose);
+  std::vector<Verdict> verdicts;
+  for (const AdmissionJob& job : state.waiting) verdicts.push_back(course.Admit(job));
+  return verdicts;
+}
+
+Verdict Ask(AdmissionState state, const AdmissionJob& job, const ChooseLevels& choose) {
+  state.waiting.push_back(job);
+  return Forecast(state, choose).back();
+}
+
+std::string InWords(const Verdict& verdict, std::optional<absl::Time> now) {
+  switch (verdict.kind) {
+    case Verdict::Kind::kFitsNow:
+      return "fits now";
+    case Verdict::Kind::kAfter: {
+      const std::string after = absl::StrCat("after j-", verdict.after.value());
+      if (verdict.paused) return absl::StrCat(after, ", which is paused");
+      if (!verdict.wait) return absl::StrCat(after, ", whose end is not known yet");
+      if (!now) return absl::StrCat(after, " in about ", Span(*verdict.wait), " of device time");
+      const absl::Time at = *now + absl::Microseconds(verdict.wait->count());
+      return absl::StrCat(after, " at about ", TimeText(at, *now), " (in ", Span(*verdict.wait),
+                          ")");
+    }
+    case Verdict::Kind::kNever: {
+      constexpr const char* kWhose[] = {" of the pool", " (resources.memory_max)",
+                                        " of the host's memory"};
+      const char* whose = kWhose[static_cast<int>(verdict.limit)];
+      std::string needs = FormatBytes(verdict.needs), most = FormatBytes(verdict.most);
+      if (needs == most) {  // they differ in digits that are not shown
+        needs = absl::StrCat(verdict.needs.count(), " bytes");
+        most = absl::StrCat(verdict.most.count(), " bytes");
+      }
+      return absl::StrCat("never: needs ", verdict.at_least ? "at least " : "", needs, ", at most ",
+                          most, whose);
+    }
+  }
+  return "";
+}
+
+std::string InWords(const AdmissionLedger& ledger) {
+  return absl::StrCat("needs ", FormatBytes(ledger.region), " and a lane of ",
+                      FormatBytes(ledger.lane), "; the pool of ", FormatBytes(ledger.pool),
+                      " holds ", FormatBytes(ledger.others), " of other jobs");
+}
+
+}  // namespace ebb::runtime

@@ -1,0 +1,105 @@
+#include "runtime/predict.h"
+
+#include <array>
+#include <deque>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "device/device.h"
+
+namespace ebb::runtime {
+namespace {
+
+constexpr int kWarmUp = 2;  // the host is not ahead of the device yet
+constexpr int kMeasured = 3;
+
+// One stream of a device that nobody else uses. Addresses only say on which side of the bus they
+// are.
+class Stopwatch {
+ public:
+  Stopwatch(device::Device* device, char* on_device, int max_in_flight)
+      : device_(*device),
+        on_device_(on_device),
+        max_in_flight_(static_cast<size_t>(max_in_flight)),
+        stream_(device_.CreateStream()) {}
+  ~Stopwatch() {
+    device_.DestroyStream(stream_);
+    for (const device::EventId event : in_flight_) device_.Release(event);
+  }
+
+  void Step(const StepProgram& step, const device::Program& program, Bytes metrics) {
+    constexpr char kZero[32] = {};
+    if (step.graph.Find("ebb.hyper").valid()) device_.Write(stream_, on_device_, kZero);
+    if (step.graph.Find("ebb.rng").valid()) {
+      device_.Write(stream_, on_device_, absl::MakeConstSpan(kZero).first(16));
+    }
+    for (const ValueId input : step.inputs) {
+      if (!step.PlaceOf(input)) continue;
+      device_.Copy(stream_, on_device_, kZero, step.graph.value(input).type.bytes());
+    }
+    if (step.valid.valid() && step.PlaceOf(step.valid)) {
+      device_.Copy(stream_, on_device_, kZero, Bytes(sizeof(int64_t)));
+    }
+    for (size_t s = 0; s < step.partition.sub_models.size(); ++s) {
+      AwaitRoom();
+      const partitioner::SubModel& sub = step.partition.sub_models[s];
+      device_.Launch(stream_, {.program = &program, .first = sub.first, .last = sub.last});
+      if (s + 1 == step.partition.sub_models.size()) {
+        device_.Copy(stream_, on_host_, on_device_, metrics);
+      }
+      in_flight_.push_back(device_.Record(stream_));
+    }
+  }
+  // When the newest step ended. Waits for it; but the host has enqueued all steps by then.
+  Micros End() {
+    device_.Synchronize(stream_);
+    return device_.Query(in_flight_.back()).end;
+  }
+
+ private:
+  void AwaitRoom() {
+    while (in_flight_.size() >= max_in_flight_) {
+      while (!device_.Query(in_flight_.front()).complete) {
+        device_.AwaitProgress(absl::Seconds(1));
+      }
+      device_.Release(in_flight_.front());
+      in_flight_.pop_front();
+    }
+  }
+
+  device::Device& device_;
+  char* const on_device_;
+  char on_host_[1];  // never written: nothing is moved
+  const size_t max_in_flight_;
+  const device::StreamId stream_;
+  std::deque<device::EventId> in_flight_;
+};
+
+}  // namespace
+
+std::optional<Micros> PredictStep(const PreparedJob& job, const DeviceSpec& device,
+                                  int max_in_flight) {
+  const StepProgram& step = *job.programs[0];
+  if (device.profile.empty() || step.program == nullptr) return std::nullopt;
+  const auto sim =
+      device::OpenDevice(absl::StrCat("sim:", device.profile, "+", device.overlap_model), {});
+  if (!sim.ok()) return std::nullopt;  // its file has gone
+  const auto program = (*sim)->Compile(step.graph);
+  if (!program.ok()) return std::nullopt;
+  memory::GranuleSource& granules = (*sim)->granules();
+  const auto base = granules.Reserve(granules.granule());
+  if (!base.ok()) return std::nullopt;
+  const absl::Cleanup unreserve = [&] { granules.Unreserve(*base, granules.granule()); };
+  const Bytes metrics = job.resident.metric_stride * static_cast<int64_t>(step.metrics.size());
+  // Without a pause between them: the host is ahead of the device in a steady state.
+  const auto end_of = [&](int steps) {
+    Stopwatch stopwatch(sim->get(), *base, max_in_flight);
+    const Micros begin = (*sim)->Now();
+    for (int i = 0; i < steps; ++i) stopwatch.Step(step, **program, metrics);
+    return stopwatch.End() - begin;
+  };
+  const Micros warm_up = end_of(kWarmUp);
+  return (end_of(kWarmUp + kMeasured) - warm_up) / kMeasured;
+}
+
+}  // namespace ebb::runtime
