@@ -18,6 +18,16 @@ void ForChannel(const AxisSplit& x, int64_t c, F f) {
   }
 }
 
+// y = (x - mean) scale / sqrt(var + epsilon) + bias, of channel c.
+template <class T>
+void NormalizeChannel(const AxisSplit& split, int64_t c, double epsilon, const KernelArgs& args,
+                      double mean, double var) {
+  const double slope = In<T>(args, 1)[c] / std::sqrt(var + epsilon);
+  ForChannel(split, c, [&](int64_t i) {
+    Out<T>(args)[i] = static_cast<T>((In<T>(args, 0)[i] - mean) * slope + In<T>(args, 2)[c]);
+  });
+}
+
 absl::StatusOr<Kernel> BatchNorm(const Graph& graph, const Node& node) {
   const AxisSplit split = SplitAt(InType(graph, node, 0).shape, 1);
   const double epsilon = node.attrs.Float("epsilon", 1e-5);
@@ -33,17 +43,15 @@ absl::StatusOr<Kernel> BatchNorm(const Graph& graph, const Node& node) {
       double var = 0;
       ForChannel(split, c, [&](int64_t i) { var += (x[i] - mean) * (x[i] - mean); });
       var /= count;
-      const double slope = In<T>(args, 1)[c] / std::sqrt(var + epsilon);
-      ForChannel(split, c, [&](int64_t i) {
-        Out<T>(args)[i] = static_cast<T>((x[i] - mean) * slope + In<T>(args, 2)[c]);
-      });
+      // By the statistics as they are put out, so that BatchNormInference makes the same y of them.
+      Out<T>(args, 1)[c] = static_cast<T>(mean);
+      Out<T>(args, 2)[c] = static_cast<T>(var);
+      NormalizeChannel<T>(split, c, epsilon, args, Out<T>(args, 1)[c], Out<T>(args, 2)[c]);
       const double unbiased = count > 1 ? var * count / (count - 1) : var;
       T& running_mean = InOut<T>(args, 3)[c];
       T& running_var = InOut<T>(args, 4)[c];
       running_mean = static_cast<T>((1 - momentum) * running_mean + momentum * mean);
       running_var = static_cast<T>((1 - momentum) * running_var + momentum * unbiased);
-      Out<T>(args, 1)[c] = static_cast<T>(mean);
-      Out<T>(args, 2)[c] = static_cast<T>(var);
     }
   });
 }
@@ -85,11 +93,7 @@ absl::StatusOr<Kernel> BatchNormInference(const Graph& graph, const Node& node) 
   return ForFloat(OutType(graph, node).dtype, [=](auto zero, const KernelArgs& args) {
     using T = decltype(zero);
     for (int64_t c = 0; c < split.size; ++c) {
-      const double mean = In<T>(args, 3)[c];
-      const double slope = In<T>(args, 1)[c] / std::sqrt(In<T>(args, 4)[c] + epsilon);
-      ForChannel(split, c, [&](int64_t i) {
-        Out<T>(args)[i] = static_cast<T>((In<T>(args, 0)[i] - mean) * slope + In<T>(args, 2)[c]);
-      });
+      NormalizeChannel<T>(split, c, epsilon, args, In<T>(args, 3)[c], In<T>(args, 4)[c]);
     }
   });
 }
