@@ -93,6 +93,7 @@ constexpr absl::string_view kSupported[] = {"name",
                                             "resources.priority",
                                             "resources.weight",
                                             "resources.memory_max",
+                                            "resources.max_in_flight",
                                             "labels"};
 
 // Enum fields of which only some values are supported; unspecified always is.

@@ -165,6 +165,8 @@ absl::Status ResourcesFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   EBB_RETURN_IF_ERROR(CheckCount("resources.memory_max", wire.memory_max(), 0,
                                  std::numeric_limits<int64_t>::max()));
   job->memory_max = Bytes(wire.memory_max());
+  EBB_RETURN_IF_ERROR(Annotate(runtime::CheckMaxInFlight(wire.max_in_flight()), "resources"));
+  job->max_in_flight = wire.max_in_flight();
   return absl::OkStatus();
 }
 
@@ -248,6 +250,10 @@ absl::StatusOr<runtime::JobUpdate> UpdateFromWire(const v1::UpdateRequest& reque
     EBB_RETURN_IF_ERROR(CheckCount("priority", request.priority(), -1000000, 1000000));
     update.priority = request.priority();
   }
+  if (request.has_max_in_flight()) {
+    EBB_RETURN_IF_ERROR(runtime::CheckMaxInFlight(request.max_in_flight()));
+    update.max_in_flight = request.max_in_flight();
+  }
   if (request.has_stop()) {
     if (request.stop().has_device_time() || request.stop().has_early()) {
       return absl::UnimplementedError(
@@ -256,8 +262,10 @@ absl::StatusOr<runtime::JobUpdate> UpdateFromWire(const v1::UpdateRequest& reque
     }
     EBB_ASSIGN_OR_RETURN(update.stop, StopFromWire(request.stop()));
   }
-  if (!update.learning_rate && !update.weight && !update.priority && !update.stop) {
-    return Invalid("nothing to change: give learning_rate, weight, priority or stop");
+  if (!update.learning_rate && !update.weight && !update.priority && !update.max_in_flight &&
+      !update.stop) {
+    return Invalid(
+        "nothing to change: give learning_rate, weight, priority, max_in_flight or stop");
   }
   return update;
 }

@@ -115,6 +115,8 @@ v1::Job ToWire(const runtime::JobInfo& info) {
   wire.set_lane(info.lane.value());
   wire.set_priority(info.priority);
   wire.set_weight(info.weight);
+  wire.set_batch_size(info.batch_size);
+  wire.set_max_in_flight(info.max_in_flight);
   for (const auto& [key, value] : info.labels) (*wire.mutable_labels())[key] = value;
   if (IsSet(info.submitted)) SetTime(info.submitted, wire.mutable_submitted());
   if (IsSet(info.started)) SetTime(info.started, wire.mutable_started());

@@ -55,6 +55,7 @@ struct ActiveJob {
   ScheduleSpec schedule;  // live: an update may change it
   double weight = 1;
   int priority = 0;
+  int max_in_flight = 0;  // 0: the engine's
 
   // Resident state, then the slots that lie in the pool; null until admitted.
   std::unique_ptr<memory::Region> region;

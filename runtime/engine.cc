@@ -38,7 +38,9 @@ class EngineImpl final : public Engine {
     EBB_ASSIGN_OR_RETURN(std::unique_ptr<PreparedJob> prepared,
                          Prepare(std::move(spec), *device_, prepare));
     EBB_RETURN_IF_ERROR(CheckFits(*prepared));
-    prepared->predicted_step = PredictStep(*prepared, device_->spec(), options_.max_in_flight);
+    prepared->predicted_step = PredictStep(
+        *prepared, device_->spec(),
+        prepared->spec.max_in_flight > 0 ? prepared->spec.max_in_flight : options_.max_in_flight);
     EBB_RETURN_IF_ERROR(AllocateHost(device_->spec(), prepared.get()));
     JobId id;
     if (!loop_.Call([&] { id = loop_.Submit(std::move(prepared)); })) return Stopped();

@@ -25,7 +25,8 @@ struct EngineOptions {
   Bytes quantum;      // memory a sub-model aims at; 0: from the pool (partitioner::QuantumFor)
   int max_lanes = 0;  // 0: as many as the device can run steps of, in pairs
   scheduler::Policy policy = scheduler::Policy::kFair;
-  int max_in_flight = 2;  // launched, unfinished sub-models a job: one executes, one follows it
+  // Launched, unfinished sub-models a job that does not say itself: one executes, one follows it.
+  int max_in_flight = 2;
   // Null, or called on the engine's thread for every launch in the order in which it learns of
   // them. Must not call the engine.
   std::function<void(const LaunchReport&)> on_launch;

@@ -25,6 +25,13 @@ void EngineLoop::Publish(const ActiveJob& job, const std::function<void(Board::R
   board_->Change(job.id, change);
 }
 
+scheduler::JobParams EngineLoop::ParamsOf(const ActiveJob& job) const {
+  const int own = job.max_in_flight;
+  return {.weight = job.weight,
+          .priority = job.priority,
+          .max_in_flight = own > 0 ? own : options_.max_in_flight};
+}
+
 JobId EngineLoop::Submit(std::unique_ptr<PreparedJob> prepared) {
   auto job = std::make_unique<ActiveJob>(std::move(prepared));
   const JobId id(next_job_++);
@@ -32,6 +39,7 @@ JobId EngineLoop::Submit(std::unique_ptr<PreparedJob> prepared) {
   const JobSpec& spec = job->prepared->spec;
   job->weight = spec.weight;
   job->priority = spec.priority;
+  job->max_in_flight = spec.max_in_flight;
 
   JobInfo info;
   info.id = id;
@@ -43,8 +51,10 @@ JobId EngineLoop::Submit(std::unique_ptr<PreparedJob> prepared) {
   info.resident = job->ResidentBytes();
   info.staging = job->StagingBytes();
   info.step_peak = job->prepared->Peak();
+  info.batch_size = spec.batch_size;
   info.priority = spec.priority;
   info.weight = spec.weight;
+  info.max_in_flight = ParamsOf(*job).max_in_flight;
   info.labels = spec.labels;
   info.submitted = absl::Now();
   info.started = absl::InfinitePast();
@@ -292,6 +302,7 @@ absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
   if (update.weight && !(*update.weight > 0 && std::isfinite(*update.weight))) {
     return absl::InvalidArgumentError("weight must be a finite number > 0");
   }
+  if (update.max_in_flight) EBB_RETURN_IF_ERROR(CheckMaxInFlight(*update.max_in_flight));
   if (update.stop && !update.stop->steps && !update.stop->epochs && !update.stop->samples) {
     return absl::InvalidArgumentError("stop: give steps, epochs or samples");
   }
@@ -307,11 +318,8 @@ absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
   }
   if (update.weight) job->weight = *update.weight;
   if (update.priority) job->priority = *update.priority;
-  if (job->region != nullptr) {
-    scheduler_->UpdateJob(id, {.weight = job->weight,
-                               .priority = job->priority,
-                               .max_in_flight = options_.max_in_flight});
-  }
+  if (update.max_in_flight) job->max_in_flight = *update.max_in_flight;
+  if (job->region != nullptr) scheduler_->UpdateJob(id, ParamsOf(*job));
   if (update.stop) {
     job->sequence.SetTotalSteps(TotalSteps(*update.stop, job->prepared->steps.batches_per_epoch,
                                            job->prepared->spec.batch_size));
@@ -319,6 +327,7 @@ absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
   Publish(*job, [&](Board::Record& record) {
     record.info.weight = job->weight;
     record.info.priority = job->priority;
+    record.info.max_in_flight = ParamsOf(*job).max_in_flight;
     record.info.total_steps = job->sequence.shape().total_steps;
     record.info.total_epochs = job->prepared->steps.Epochs(record.info.total_steps);
   });

@@ -105,6 +105,7 @@ class EngineLoop {
   std::vector<MetricPoint> Measure(ActiveJob& job, const StepRun& run, double* loss) const;
   void BeginSnapshot(ActiveJob& job);
   void EndJob(JobId job, JobState state, EndReason reason, const std::string& message);
+  scheduler::JobParams ParamsOf(const ActiveJob& job) const;
   void Retire();  // frees jobs that have ended and have nothing outstanding
   void Upload(ActiveJob& job);
   void Publish(const ActiveJob& job, const std::function<void(Board::Record&)>& change);

@@ -88,13 +88,7 @@ void EngineLoop::Recut() {
         for (const auto& step : job.prepared->programs) {
           if (step) profiles.push_back(step->profile);
         }
-        EBB_CHECK(scheduler_
-                      ->AddJob(id, std::move(profiles),
-                               {.weight = job.weight,
-                                .priority = job.priority,
-                                .max_in_flight = options_.max_in_flight},
-                               lanes_[l].id)
-                      .ok());
+        EBB_CHECK(scheduler_->AddJob(id, std::move(profiles), ParamsOf(job), lanes_[l].id).ok());
         Upload(job);
       } else {
         EBB_CHECK(scheduler_->MoveJob(id, lanes_[l].id).ok());

@@ -1,5 +1,7 @@
 #include "runtime/job.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace ebb::runtime {
 
 const char* Name(JobState state) {
@@ -44,6 +46,13 @@ const char* Name(EndReason reason) {
       return "INTERNAL";
   }
   return "?";
+}
+
+absl::Status CheckMaxInFlight(int64_t value) {
+  if (value >= 0 && value <= 64) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "max_in_flight is ", value,
+      "; it must be within [1, 64] sub-models, or 0 for what ebbd --max_in_flight says"));
 }
 
 }  // namespace ebb::runtime

@@ -93,7 +93,8 @@ struct JobSpec {
   uint64_t seed_dropout = 0;
   int priority = 0;
   double weight = 1;
-  Bytes memory_max;  // 0: no cap. Of resident + staging + step peak
+  Bytes memory_max;       // 0: no cap. Of resident + staging + step peak
+  int max_in_flight = 0;  // launched, unfinished sub-models; 0: the engine's
   std::map<std::string, std::string> labels;
 };
 
@@ -146,8 +147,10 @@ struct JobInfo {
   Bytes step_peak;  // planned height of its stack, training and evaluation
   Bytes held;       // of the lane, now
   LaneId lane;
+  int64_t batch_size = 0;
   int priority = 0;
   double weight = 1;
+  int max_in_flight = 0;
   std::map<std::string, std::string> labels;
   absl::Time submitted;
   absl::Time started;  // InfinitePast until then
@@ -159,10 +162,14 @@ struct JobInfo {
   uint64_t version = 0;  // grows with every change
 };
 
+// What a job or an update may say of max_in_flight: 0 (the engine's) to 64.
+absl::Status CheckMaxInFlight(int64_t value);
+
 struct JobUpdate {
   std::optional<double> learning_rate;  // replaces the schedule's base rate from the next step on
   std::optional<double> weight;
   std::optional<int> priority;
+  std::optional<int> max_in_flight;  // 0: the engine's
   std::optional<StopSpec> stop;
 };
 

@@ -189,6 +189,7 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
     return absl::InvalidArgumentError("stop: give steps, epochs or samples");
   }
   if (!(spec.weight > 0)) return absl::InvalidArgumentError("resources.weight must be positive");
+  EBB_RETURN_IF_ERROR(Annotate(CheckMaxInFlight(spec.max_in_flight), "resources"));
   return purpose == Purpose::kSizes ? absl::OkStatus() : CheckData(spec, device);
 }
 

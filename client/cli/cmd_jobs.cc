@@ -139,6 +139,10 @@ absl::StatusOr<v1::UpdateRequest> ReadUpdate(const Args& args) {
     EBB_RETURN_IF_ERROR(ReadField(args, "priority", "resources.priority", &spec));
     request.set_priority(spec.resources().priority());
   }
+  if (args.Has("max_in_flight")) {
+    EBB_RETURN_IF_ERROR(ReadField(args, "max_in_flight", "resources.max_in_flight", &spec));
+    request.set_max_in_flight(spec.resources().max_in_flight());
+  }
   for (const char* flag : {"steps", "epochs", "samples"}) {
     if (!args.Has(flag)) continue;
     EBB_RETURN_IF_ERROR(ReadField(args, flag, absl::StrCat("stop.", flag), &spec));
@@ -198,6 +202,7 @@ std::vector<Command> JobCommands() {
        {{"lr", "RATE", "base learning rate from the next step on"},
         {"weight", "W", "share among equals"},
         {"priority", "P", "low, normal, high or a number"},
+        {"max_in_flight", "N", "launched, unfinished sub-models; 0 = as ebbd says"},
         {"steps", "N", "stop after N steps"},
         {"epochs", "N", "stop after N epochs"},
         {"samples", "N", "stop after N samples"}},

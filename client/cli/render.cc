@@ -142,13 +142,14 @@ std::string LossOf(const v1::Job& job) {
 
 std::string JobTable(const v1::ListResponse& jobs) {
   std::vector<std::vector<std::string>> rows = {
-      {"JOB", "NAME", "STATE", "STEP", "LOSS", "MEM", "SHARE", "ETA", "WHY"}};
+      {"JOB", "NAME", "STATE", "STEP", "BATCH", "LOSS", "MEM", "SHARE", "ETA", "WHY"}};
   for (const v1::Job& job : jobs.jobs()) {
     const bool running = job.state() == v1::Job::STATE_RUNNING;
     const bool holds = running || job.state() == v1::Job::STATE_PAUSED;
     std::string reason = Reason(job);
     if (reason.size() > 100) reason = absl::StrCat(reason.substr(0, 97), "...");
-    rows.push_back({job.id(), job.name(), StateName(job), Steps(job), LossOf(job),
+    rows.push_back({job.id(), job.name(), StateName(job), Steps(job),
+                    job.batch_size() > 0 ? WithCommas(job.batch_size()) : "-", LossOf(job),
                     holds ? Size(MemoryOf(job)) : "-",
                     running ? absl::StrFormat("%.0f %%", job.share() * 100) : "-", Eta(job),
                     reason});
@@ -189,7 +190,9 @@ std::string JobDetails(const v1::Job& job) {
                              Size(job.staging_bytes()), ", step peak ", Size(job.step_peak_bytes()),
                              ", held now ", Size(job.held_bytes())));
   if (job.lane() >= 0) add("lane", absl::StrCat(job.lane()));
-  add("priority", absl::StrCat(job.priority(), ", weight ", Short(job.weight())));
+  if (job.batch_size() > 0) add("batch size", WithCommas(job.batch_size()));
+  add("priority", absl::StrCat(job.priority(), ", weight ", Short(job.weight()),
+                               ", sub-models in flight at most ", job.max_in_flight()));
   std::vector<std::pair<std::string, std::string>> labels(job.labels().begin(), job.labels().end());
   std::sort(labels.begin(), labels.end());
   for (const auto& [key, value] : labels) add(absl::StrCat("label ", key), value);

@@ -115,6 +115,7 @@ TEST(Render, TheJobTableLinesUp) {
   running.set_name("r18-pets");
   running.set_state(v1::Job::STATE_RUNNING);
   running.set_step(1204);
+  running.set_batch_size(64);
   running.set_total_steps(9380);
   (*running.mutable_metrics())["train/loss"] = 0.412;
   running.set_share(0.48);
@@ -126,11 +127,12 @@ TEST(Render, TheJobTableLinesUp) {
   queued.set_name("dlrm");
   queued.set_state(v1::Job::STATE_QUEUED);
   queued.set_why("needs a lane of 5.2 GiB");
-  EXPECT_EQ(JobTable(list),
-            "JOB   NAME      STATE    STEP         LOSS   MEM      SHARE  ETA  WHY\n"
-            "j-17  r18-pets  running  1,204/9,380  0.412  3.0 GiB  48 %   21m\n"
-            "j-19  dlrm      queued   -            -      -        -      -    needs a lane of 5.2 "
-            "GiB\n");
+  EXPECT_EQ(
+      JobTable(list),
+      "JOB   NAME      STATE    STEP         BATCH  LOSS   MEM      SHARE  ETA  WHY\n"
+      "j-17  r18-pets  running  1,204/9,380  64     0.412  3.0 GiB  48 %   21m\n"
+      "j-19  dlrm      queued   -            -      -      -        -      -    needs a lane of "
+      "5.2 GiB\n");
   EXPECT_EQ(WhyText(queued), "j-19 is queued: needs a lane of 5.2 GiB\n");
 }
 

@@ -65,6 +65,8 @@ class FakeEngine final : public runtime::Engine {
     entry.info.id = id;
     entry.info.name = spec.name;
     entry.info.labels = spec.labels;
+    entry.info.batch_size = spec.batch_size;
+    entry.info.max_in_flight = spec.max_in_flight;
     entry.info.state = runtime::JobState::kQueued;
     entry.info.total_steps = spec.stop.steps.value_or(0);
     Touch(&entry);
@@ -109,6 +111,7 @@ class FakeEngine final : public runtime::Engine {
     if (update.learning_rate) entry.info.learning_rate = *update.learning_rate;
     if (update.weight) entry.info.weight = *update.weight;
     if (update.priority) entry.info.priority = *update.priority;
+    if (update.max_in_flight) entry.info.max_in_flight = *update.max_in_flight;
     if (update.stop) entry.info.total_steps = update.stop->steps.value_or(0);
     Touch(&entry);
     return absl::OkStatus();

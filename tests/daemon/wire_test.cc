@@ -122,7 +122,7 @@ TEST_F(WireTest, EveryPartReachesTheNativeSpec) {
               "evaluate.every=3 steps",
               "stop={epochs: 2.5, samples: 1e3}",
               "seed={init: 1, data: 2, dropout: 18446744073709551615}",
-              "resources={priority: high, weight: 2, memory_max: 1MiB}",
+              "resources={priority: high, weight: 2, memory_max: 1MiB, max_in_flight: 3}",
               "labels={a: b}",
               "precision=fp32",
               "determinism=strict",
@@ -170,6 +170,7 @@ TEST_F(WireTest, EveryPartReachesTheNativeSpec) {
   EXPECT_EQ(job.seed_init, 1u);
   EXPECT_EQ(job.seed_dropout, ~uint64_t{0});
   EXPECT_EQ(job.priority, 10);
+  EXPECT_EQ(job.max_in_flight, 3);
   EXPECT_EQ(job.weight, 2);
   EXPECT_EQ(job.memory_max, MiB(1));
   EXPECT_EQ(job.labels.at("a"), "b");
@@ -381,6 +382,8 @@ TEST_F(WireTest, ValuesOutOfRangeAreNamed) {
       {"evaluate.every=1 epoch", "evaluate needs data.val"},
       {"resources.weight=0", "resources.weight"},
       {"resources.memory_max=-1", "resources.memory_max"},
+      {"resources.max_in_flight=65", "resources: max_in_flight is 65; it must be within [1, 64]"},
+      {"resources.max_in_flight=-1", "resources: max_in_flight is -1"},
       {"model.overrides.dropout=1", "model.overrides.dropout"},
       {"model.reinit=[{match: a}]", "model.reinit[0]"},
       {"data.train.label_column=-2", "data.train.label_column"},
@@ -433,6 +436,11 @@ TEST(WireUpdate, TakesWhatCanChangeAndRefusesTheRest) {
   request.mutable_stop()->mutable_early();
   EXPECT_EQ(UpdateFromWire(request).status().code(), absl::StatusCode::kUnimplemented);
   request.clear_stop();
+  request.set_max_in_flight(7);
+  EXPECT_EQ(UpdateFromWire(request)->max_in_flight, 7);
+  request.set_max_in_flight(100);
+  EXPECT_EQ(UpdateFromWire(request).status().code(), absl::StatusCode::kInvalidArgument);
+  request.clear_max_in_flight();
   request.set_weight(0);
   EXPECT_EQ(UpdateFromWire(request).status().code(), absl::StatusCode::kInvalidArgument);
 }
@@ -445,6 +453,8 @@ TEST(WireReport, AJobKeepsWhatTheEngineSays) {
   info.message = "loss \xff\xfe of 'caf\xc3\xa9' \xe2\x82";
   info.eta = absl::Milliseconds(1500);
   info.held = Bytes(5);
+  info.batch_size = 96;
+  info.max_in_flight = 4;
   info.started = absl::InfinitePast();
   info.submitted = absl::FromUnixSeconds(100) + absl::Nanoseconds(5);
   info.last["train/loss"] = 2;
@@ -456,6 +466,8 @@ TEST(WireReport, AJobKeepsWhatTheEngineSays) {
   EXPECT_EQ(job.eta().seconds(), 1);
   EXPECT_EQ(job.eta().nanos(), 500000000);
   EXPECT_EQ(job.lane(), -1);
+  EXPECT_EQ(job.batch_size(), 96);
+  EXPECT_EQ(job.max_in_flight(), 4);
   EXPECT_FALSE(job.has_started());
   EXPECT_EQ(job.submitted().nanos(), 5);
   EXPECT_EQ(job.metrics().at("train/loss"), 2);

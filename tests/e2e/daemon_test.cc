@@ -120,6 +120,11 @@ TEST_F(DaemonTest, JobsArePausedChangedAndCancelled) {
   EXPECT_EQ(Ebb({"update", "long", "--lr", "0.01", "--priority", "high", "--epochs", "2e6"}).code,
             0);
   EXPECT_EQ(EbbJson({"show", id})["priority"], 10);
+  EXPECT_EQ(EbbJson({"show", id})["max_in_flight"], 2);
+  EXPECT_EQ(Ebb({"update", "long", "--max_in_flight", "3"}).code, 0);
+  EXPECT_EQ(EbbJson({"show", id})["max_in_flight"], 3);
+  EXPECT_EQ(Ebb({"update", "long", "--max_in_flight", "99"}).code, 2);
+  EXPECT_EQ(Ebb({"update", "long", "--max_in_flight", "many"}).code, 2);
   Process watch({kEbb, "watch", id, "--server", socket()});
   EXPECT_EQ(Ebb({"cancel", id}).code, 0);
   EXPECT_EQ(watch.Wait(), 1) << watch.error();

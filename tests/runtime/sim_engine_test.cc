@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <set>
+#include <utility>
+
 #include "device/check/race_check.h"
 #include "device/forwarding_device.h"
 #include "device/sim/sim_device.h"
@@ -307,6 +311,72 @@ TEST(SimEngine, MoreThanTheDeviceHasIsRefused) {
   const absl::Status status =
       sim.engine->Submit(BareJob({.net = Net::kCnn, .batch = 9999})).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+}
+
+// Counts launches whose event has not been seen complete.
+class CountsLaunches final : public device::ForwardingDevice {
+ public:
+  using ForwardingDevice::ForwardingDevice;
+  void Launch(device::StreamId stream, const device::LaunchArgs& args) override {
+    most_ = std::max(most_.load(), ++outstanding_);
+    launched_ = true;
+    ForwardingDevice::Launch(stream, args);
+  }
+  device::EventId Record(device::StreamId stream) override {
+    const device::EventId event = ForwardingDevice::Record(stream);
+    if (std::exchange(launched_, false)) launches_.insert(event);
+    return event;
+  }
+  void Release(device::EventId event) override {
+    if (launches_.erase(event) == 1) --outstanding_;
+    ForwardingDevice::Release(event);
+  }
+  int TakeMost() { return most_.exchange(0); }
+
+ private:
+  bool launched_ = false;  // all three on the engine's thread
+  int outstanding_ = 0;
+  std::set<device::EventId> launches_;
+  std::atomic<int> most_ = 0;
+};
+
+TEST(SimEngine, AJobHasAtMostItsOwnNumberOfSubModelsInFlight) {
+  auto counting = std::make_unique<CountsLaunches>(*device::OpenSim("v100-16gb", {}));
+  CountsLaunches& launches = *counting;
+  const auto engine = Engine::Create(std::move(counting),
+                                     {.memory = GiB(1), .quantum = KiB(64), .max_in_flight = 2});
+  ASSERT_TRUE(engine.ok()) << engine.status();
+  runtime::JobSpec spec = BareJob({.net = Net::kCnn, .batch = 256, .width = 64, .steps = 50});
+  EXPECT_EQ(WaitUntilFinal(**engine, *(*engine)->Submit(spec)).max_in_flight, 2);
+  EXPECT_EQ(launches.TakeMost(), 2);
+  spec.max_in_flight = 5;
+  EXPECT_EQ(WaitUntilFinal(**engine, *(*engine)->Submit(spec)).max_in_flight, 5);
+  EXPECT_EQ(launches.TakeMost(), 5);
+
+  spec.stop.steps = int64_t{1} << 40;
+  const JobId job = *(*engine)->Submit(spec);
+  const auto steps_more = [&](int64_t steps) {
+    const JobInfo info = *(*engine)->Get(job);
+    return WaitForStep(**engine, job, info.step + steps);
+  };
+  steps_more(5);
+  EXPECT_TRUE((*engine)->Update(job, {.max_in_flight = 1}).ok());
+  steps_more(5);
+  launches.TakeMost();
+  steps_more(5);
+  EXPECT_EQ(launches.TakeMost(), 1);
+  EXPECT_TRUE((*engine)->Update(job, {.max_in_flight = 0}).ok());  // the engine's again
+  steps_more(5);
+  EXPECT_EQ(launches.TakeMost(), 2);
+  EXPECT_EQ((*engine)->Get(job)->max_in_flight, 2);
+  for (const int bad : {-1, 65}) {
+    EXPECT_THAT(std::string((*engine)->Update(job, {.max_in_flight = bad}).message()),
+                HasSubstr("within [1, 64]"));
+  }
+  EXPECT_TRUE((*engine)->Cancel(job).ok());
+  spec.max_in_flight = -1;
+  EXPECT_THAT(std::string((*engine)->Submit(spec).status().message()),
+              HasSubstr("resources: max_in_flight is -1"));
 }
 
 class DropsWaits final : public device::ForwardingDevice {
