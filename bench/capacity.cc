@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/status.h"
 #include "bench/zoo_jobs.h"
@@ -17,15 +16,6 @@ namespace {
 
 using device::SimDevice;
 
-absl::StatusOr<std::unique_ptr<SimDevice>> Open(const std::string& name) {
-  absl::string_view profile = name;
-  if (!absl::ConsumePrefix(&profile, "sim:")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--device: '", name, "' is not simulated; give sim:PROFILE"));
-  }
-  return device::OpenSim(std::string(profile), {});
-}
-
 struct RunTimes {
   Micros first_start, last_start, first_end, last_end;
   Bytes resident;
@@ -35,7 +25,7 @@ struct RunTimes {
 // Equal jobs, all submitted at instant 0 of a new device.
 absl::StatusOr<RunTimes> RunJobs(const CapacityOptions& options, const std::string& model,
                                  int64_t batch, int jobs) {
-  EBB_ASSIGN_OR_RETURN(std::unique_ptr<SimDevice> device, Open(options.device));
+  EBB_ASSIGN_OR_RETURN(std::unique_ptr<SimDevice> device, OpenSimulated(options.device));
   SimDevice* const clock = device.get();
   const Bytes memory = device->spec().memory;
   EBB_ASSIGN_OR_RETURN(const auto engine,
@@ -134,7 +124,7 @@ double CapacityReport::MeanFraction() const {
 
 absl::StatusOr<CapacityReport> MeasureCapacity(
     const CapacityOptions& options, const std::function<void(const std::string&)>& on_model) {
-  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<SimDevice> device, Open(options.device));
+  EBB_ASSIGN_OR_RETURN(const std::unique_ptr<SimDevice> device, OpenSimulated(options.device));
   CapacityReport report{.device = device->spec(),
                         .pool = PoolOf(*device),
                         .jobs = options.jobs,

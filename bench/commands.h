@@ -16,5 +16,6 @@ struct Command {
 
 absl::Status Capacity(const Args& args);
 absl::Status Decisions(const Args& args);
+absl::Status SoakMixes(const Args& args);  // soak_command.cc
 
 }  // namespace ebb::bench

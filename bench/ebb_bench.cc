@@ -23,6 +23,13 @@ constexpr Command kCommands[] = {
      "    --jobs K,L    numbers of jobs (2,10,100,1000)\n"
      "    --runs N      the median of so many runs (5)\n",
      Decisions},
+    {"soak",
+     "random mixes of jobs: arrivals, cancels, pauses, failures; faults are an error\n"
+     "    --device D    sim:PROFILE or sim:PROFILE+vector (sim:v100-16gb)\n"
+     "    --mixes N     how many (500)\n"
+     "    --seed S      what they are drawn from (1)\n"
+     "    --only I      mix I of them alone, and what happens in it\n",
+     SoakMixes},
 };
 
 std::string Help() {

@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 
 namespace ebb::bench {
-namespace {
 
 std::string Quoted(const std::string& text) {
   std::string out = "\"";
@@ -22,8 +21,6 @@ std::string Quoted(const std::string& text) {
   }
   return out + "\"";
 }
-
-}  // namespace
 
 std::string CapacityTable(const CapacityReport& report) {
   std::string out = absl::StrFormat(

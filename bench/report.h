@@ -9,6 +9,8 @@
 
 namespace ebb::bench {
 
+std::string Quoted(const std::string& text);  // as a JSON string
+
 std::string CapacityTable(const CapacityReport& report);
 std::string CapacityJson(const CapacityReport& report);
 

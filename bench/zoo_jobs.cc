@@ -2,12 +2,23 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/status.h"
 #include "model/zoo/zoo.h"
 #include "partitioner/partition.h"
 #include "runtime/prepare.h"
 
 namespace ebb::bench {
+
+absl::StatusOr<std::unique_ptr<device::SimDevice>> OpenSimulated(const std::string& name) {
+  absl::string_view profile = name;
+  if (!absl::ConsumePrefix(&profile, "sim:")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--device: '", name, "' is not simulated; give sim:PROFILE"));
+  }
+  return device::OpenSim(std::string(profile), {});
+}
 
 absl::StatusOr<runtime::JobSpec> ZooJob(const std::string& model, int64_t batch, int64_t steps) {
   EBB_ASSIGN_OR_RETURN(const model::ZooModel zoo, model::BuildZooModel(model, 1));
@@ -27,9 +38,11 @@ Bytes PoolOf(device::SimDevice& device) {
 }
 
 Needs::Needs(device::SimDevice& device, std::string model)
+    : Needs(device, PoolOf(device), std::move(model)) {}
+Needs::Needs(device::SimDevice& device, Bytes pool, std::string model)
     : device_(device),
       granule_(device.granules().granule()),
-      pool_(PoolOf(device)),
+      pool_(pool),
       model_(std::move(model)) {}
 
 absl::StatusOr<Needs::OneJob> Needs::Of(int64_t batch) {

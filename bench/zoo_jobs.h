@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,6 +13,9 @@
 #include "runtime/job.h"
 
 namespace ebb::bench {
+
+// `name`: "sim:" and what device::OpenSim takes. InvalidArgument: it is not simulated.
+absl::StatusOr<std::unique_ptr<device::SimDevice>> OpenSimulated(const std::string& name);
 
 // NotFound: there is no such model.
 absl::StatusOr<runtime::JobSpec> ZooJob(const std::string& model, int64_t batch, int64_t steps);
@@ -22,7 +26,9 @@ Bytes PoolOf(device::SimDevice& device);
 // What jobs of one model need, by batch. Plans them as the engine does, and remembers.
 class Needs {
  public:
+  // In all of the device's memory, or in a pool of less.
   Needs(device::SimDevice& device, std::string model);
+  Needs(device::SimDevice& device, Bytes pool, std::string model);
 
   struct OneJob {
     bool planned = false;  // else its step alone is larger than the pool

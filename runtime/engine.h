@@ -79,6 +79,9 @@ struct OverlapReport {
   Micros wall;          // since the first launch, on the device's clock as the following
   Micros busy;          // at least one job's sub-model was executing
   Micros concurrent;    // sub-models of two or more jobs were executing
+  // Steps of others that started in its lane while a job could have: the most of any job. Bounded
+  // by scheduler::kAgeAfter + jobs of the lane - 1.
+  int64_t most_overtaken = 0;
 };
 
 struct SubModelReport {

@@ -379,7 +379,8 @@ OverlapReport EngineLoop::Overlap() const {
           .deep = ledger_deep_,
           .wall = overlap_->wall(),
           .busy = overlap_->busy(),
-          .concurrent = overlap_->concurrent()};
+          .concurrent = overlap_->concurrent(),
+          .most_overtaken = scheduler_->MostOvertaken()};
 }
 
 }  // namespace ebb::runtime

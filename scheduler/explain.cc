@@ -41,6 +41,7 @@ Standing Scheduler::StandingOf(JobId id) const {
 }
 
 int64_t Scheduler::Overtaken(JobId id) const { return impl_->job(id).queue.overtaken; }
+int64_t Scheduler::MostOvertaken() const { return impl_->most_overtaken; }
 
 std::string Scheduler::Why(JobId id) const {
   const Job& job = impl_->job(id);

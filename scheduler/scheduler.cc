@@ -250,7 +250,8 @@ void Scheduler::Impl::Start(LaneId id, End end, Job& job) {
   Lane& lane = this->lane(id);
   Dequeue(job);
   for (Job* other : lane.waiting) {
-    if (CouldStart(id, end, *other)) ++other->queue.overtaken;
+    if (!CouldStart(id, end, *other)) continue;
+    most_overtaken = std::max(most_overtaken, ++other->queue.overtaken);
   }
   job.in_step = true;
   ++job.step;

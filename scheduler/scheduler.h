@@ -132,6 +132,7 @@ class Scheduler {
   // could not have started anyway (max_in_flight of its own launches in flight, or its lane too
   // small): bounded, see kAgeAfter. 0 when no step is ready.
   int64_t Overtaken(JobId job) const;
+  int64_t MostOvertaken() const;  // the largest Overtaken() of any job so far
   void CheckInvariants() const;
 
  private:

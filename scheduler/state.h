@@ -79,6 +79,7 @@ struct Scheduler::Impl {
   absl::flat_hash_map<LaunchSeq, Launch> launches;  // not finished
   int64_t next_seq = 0;
   int64_t next_ready = 0;
+  int64_t most_overtaken = 0;
 
   Lane& lane(LaneId id) {
     EBB_CHECK(id.valid() && id.index() < lanes.size());

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ebb-bench as a user meets it: bench_test.py EBB_BENCH capacity|scheduler|mistakes."""
+"""ebb-bench as a user meets it: bench_test.py EBB_BENCH PART, a function below."""
 import json
 import pathlib
 import subprocess
@@ -52,6 +52,18 @@ def scheduler():
     assert "us a decision" in table, table
 
 
+def soak():
+    table, result = figures("soak", "--mixes", "2", "--seed", "5")
+    assert table.startswith("Simulated: ") and result["constants_sha256"] in table, table
+    assert (result["mixes"], result["seed"]) == (2, 5), result
+    for fault in ["deadlocks", "aborts", "starved", "ledger_errors", "races"]:
+        assert result[fault] == 0, (fault, table)
+    assert result["counts"]["jobs"] >= 4 and result["counts"]["looks"] > 0, result
+    alone, one = figures("soak", "--seed", "5", "--only", "1")
+    assert alone.startswith("mix 1 of seed 5") and "submit job 0" in alone, alone
+    assert one["mixes"] == 1 and one["counts"]["jobs"] < result["counts"]["jobs"], one
+
+
 def mistakes():
     for args, code, words in [
             ([], 2, "give a command"),
@@ -63,6 +75,8 @@ def mistakes():
             (["capacity", "--device", "sim:v99"], 1, "v100-16gb"),
             (["capacity", "--models", "resnet51"], 1, "there is no model 'resnet51'"),
             (["capacity", "--models", "vgg16", "--jobs", "64"], 1, "do not fit"),
+            (["soak", "--mixes", "0"], 2, "is no number from 1"),
+            (["soak", "--device", "cpu"], 2, "'cpu' is not simulated"),
             (["scheduler", "--jobs", "2,x"], 2, "'x' is no number"),
             (["scheduler", "--jobs", "2", "--runs", "1", "--json", "/nowhere/x"], 1, "cannot write")]:
         message = run(*args, code=code).stderr
@@ -71,4 +85,5 @@ def mistakes():
 
 
 if __name__ == "__main__":
-    {"capacity": capacity, "scheduler": scheduler, "mistakes": mistakes}[sys.argv[2]]()
+    {"capacity": capacity, "scheduler": scheduler, "soak": soak,
+     "mistakes": mistakes}[sys.argv[2]]()

@@ -250,6 +250,7 @@ class Rivals {
       }
       scheduler_.Ready(JobId(id), 0);
     }
+    EXPECT_EQ(scheduler_.MostOvertaken(), most_overtaken);
   }
   std::map<int64_t, int64_t> service, starts;
   int64_t most_overtaken = 0;
