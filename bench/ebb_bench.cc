@@ -23,6 +23,19 @@ constexpr Command kCommands[] = {
      "    --jobs K,L    numbers of jobs (2,10,100,1000)\n"
      "    --runs N      the median of so many runs (5)\n",
      Decisions},
+    {"sharing",
+     "what sharing brings: progress of mixes of jobs under Ebb and under others' policies\n"
+     "    --device D    sim:PROFILE (sim:v100-16gb); both overlap models are measured\n"
+     "    --jobs K      jobs at once (2)\n"
+     "    --fraction F  batch of each as part of its largest alone (0.9)\n"
+     "    --batch B     or the same batch for all\n"
+     "    --models A,B  models of the zoo (eight)\n"
+     "    --mixes N     how many, drawn at random (all pairs, 20 of more jobs)\n"
+     "    --of W        distinct models, or equal jobs (distinct)\n"
+     "    --seed S      of the draw (1)\n"
+     "    --constants F a YAML file that replaces some of the profile's constants\n"
+     "    --sensitivity also with launch cost and bandwidth halved and doubled\n",
+     Sharing},
     {"soak",
      "random mixes of jobs: arrivals, cancels, pauses, failures; faults are an error\n"
      "    --device D    sim:PROFILE or sim:PROFILE+vector (sim:v100-16gb)\n"

@@ -56,6 +56,40 @@ def scheduler():
     assert "us a decision" in table, table
 
 
+def sharing():
+    with tempfile.TemporaryDirectory() as folder:
+        constants = pathlib.Path(folder, "constants.yaml")
+        constants.write_text("launch_us: 4\n")
+        args = ["sharing", "--models", "mobilenet_v2,bert_base_128", "--batch", "8",
+                "--constants", str(constants)]
+        table, result = figures(*args)
+    assert table.startswith("Simulated: ") and result["simulated"] is True, table
+    assert result["constants_sha256"] in table and "launch_us 4," in table, table
+    assert result["constants"]["launch_us"] == 4 and result["assumptions"]["paging_gbs"] == 6, result
+    assert len(result["policies"]) >= 9 and len(result["mixes"]) == 1, result
+    for name, both in result["policies"].items():
+        for overlap in ("slots", "vector"):
+            figure = both[overlap]
+            assert figure["mixes"] == 1 and figure["infeasible"] == 0, (name, figure)
+            assert 0 < figure["min"] <= figure["geomean"] + 1e-6, (name, figure)
+            assert figure["geomean"] <= figure["max"] + 1e-6 < 2.1, (name, figure)
+            assert figure["least_steps"] > 5 or "oversubscribed" in name, (name, figure)
+    policies = result["policies"]
+    assert abs(policies["time sharing"]["slots"]["geomean"] - 1) < 0.02, policies
+    # Small kernels leave most of the device to others.
+    assert policies["ebb"]["slots"]["geomean"] > 1.3, policies
+    assert policies["ebb"]["slots"]["gain"] > 1.3, policies
+    assert 0 < result["worst_share"] and 0 < result["pool_use"] < 1, result
+    (mix,) = result["mixes"]
+    assert mix["jobs"] == [{"model": "mobilenet_v2", "batch": 8}, {"model": "bert_base_128", "batch": 8}]
+    of_ebb = mix["results"]["ebb"]["slots"]
+    assert abs(sum(of_ebb["progress"]) - of_ebb["sum"]) < 1e-5, mix
+    # What cannot run is counted, and said.
+    table, result = figures("sharing", "--models", "mobilenet_v2,gpt2", "--batch", "20")
+    assert result["policies"]["ebb"]["slots"]["infeasible"] == 1, result
+    assert "gpt2 alone trains at batch" in table, table
+
+
 def soak():
     table, result = figures("soak", "--mixes", "2", "--seed", "5")
     assert table.startswith("Simulated: ") and result["constants_sha256"] in table, table
@@ -79,6 +113,15 @@ def mistakes():
             (["capacity", "--device", "sim:v99"], 1, "v100-16gb"),
             (["capacity", "--models", "resnet51"], 1, "there is no model 'resnet51'"),
             (["capacity", "--models", "vgg16", "--jobs", "64"], 1, "do not fit"),
+            (["sharing", "--device", "sim:v100-16gb+vector"], 2, "both overlap models"),
+            (["sharing", "--device", "cpu"], 2, "'cpu' is not simulated"),
+            (["sharing", "--fraction", "1.5"], 2, "is no number from"),
+            (["sharing", "--fraction", "nan"], 2, "is no number from"),
+            (["sharing", "--fraction", "0.5", "--batch", "8"], 2, "not both"),
+            (["sharing", "--of", "random"], 2, "give distinct"),
+            (["sharing", "--models", "vgg16"], 2, "fewer than 2 models"),
+            (["sharing", "--models", "vgg17,vgg16"], 1, "there is no model 'vgg17'"),
+            (["sharing", "--constants", "/nowhere.yaml"], 2, "cannot read '/nowhere.yaml'"),
             (["soak", "--mixes", "0"], 2, "is no number from 1"),
             (["soak", "--device", "cpu"], 2, "'cpu' is not simulated"),
             (["scheduler", "--jobs", "2,x"], 2, "'x' is no number"),
@@ -89,5 +132,5 @@ def mistakes():
 
 
 if __name__ == "__main__":
-    {"capacity": capacity, "scheduler": scheduler, "soak": soak,
+    {"capacity": capacity, "scheduler": scheduler, "sharing": sharing, "soak": soak,
      "mistakes": mistakes}[sys.argv[2]]()
