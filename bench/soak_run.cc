@@ -121,6 +121,9 @@ class MixRun {
     const bool in_step = Held(record.id) > Bytes(0);
     const absl::Status status = Change(action, record.id);
     if (runtime::IsFinal(info.state)) return absl::OkStatus();  // too late: refused, or nothing
+    // A job that is being saved cannot be prolonged any more.
+    const bool may_refuse = action.kind == Kind::kStop && info.step == info.total_steps;
+    if (may_refuse && absl::IsFailedPrecondition(status)) return absl::OkStatus();
     if (!status.ok()) Blame(&SoakFaults::aborts, std::string(status.message()));
     switch (action.kind) {
       case Kind::kCancel:

@@ -309,6 +309,10 @@ absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
   if (update.stop && update.stop->epochs && job->prepared->steps.batches_per_epoch == 0) {
     return absl::InvalidArgumentError("stop: the job has no data, so no epochs; give steps");
   }
+  if (update.stop && job->snapshotting) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job j-", id.value(), " has done its last step and is being saved; its end stays"));
+  }
   if (update.learning_rate) {
     // Points name rates outright; all other schedules scale with their base rate.
     if (job->schedule.kind == ScheduleKind::kPoints) {

@@ -118,6 +118,30 @@ TEST(SimEngine, AJobWithoutDataStopsAfterSteps) {
               HasSubstr("data.train is missing"));
 }
 
+TEST(SimEngine, AJobThatIsBeingSavedCannotBeProlonged) {
+  const SimEngine sim = MakeSim("v100-16gb", {.memory = GiB(1)});
+  sim.device->HoldClock();
+  const auto job = sim.engine->Submit(BareJob({.net = Net::kCnn, .width = 64, .steps = 3}));
+  ASSERT_TRUE(job.ok()) << job.status();
+  JobInfo info = *sim.engine->Get(*job);
+  while (info.step < 3) {
+    sim.device->HoldAt(sim.device->Now() + Micros(1));
+    sim.device->AwaitStandstill(absl::InfiniteDuration());
+    info = *sim.engine->Get(*job);
+  }
+  ASSERT_EQ(info.state, JobState::kRunning);
+  const absl::Status status =
+      sim.engine->Update(*job, {.weight = 3, .stop = runtime::StopSpec{.steps = 9}});
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has done its last step"));
+  EXPECT_TRUE(sim.engine->Update(*job, {.weight = 2}).ok());
+  sim.device->ReleaseClock();
+  info = WaitUntilFinal(*sim.engine, *job);
+  EXPECT_EQ(info.state, JobState::kSucceeded);
+  EXPECT_EQ(info.step, 3);
+  EXPECT_EQ(info.total_steps, 3);
+}
+
 TEST(SimEngine, TheSameSubmissionsUnderAHeldClockTakeTheSameTimes) {
   for (const char* name : {"v100-16gb", "v100-16gb+vector"}) {
     std::vector<std::vector<int64_t>> runs;
