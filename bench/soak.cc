@@ -37,15 +37,15 @@ void Add(const SoakCounts& from, SoakCounts* to) {
 
 absl::StatusOr<SoakReport> Soak(
     const SoakOptions& options, const std::function<void(int64_t)>& on_mix,
-    const std::function<void(int64_t, const Mix&, const MixOutcome&)>& on_end) {
+    const std::function<void(int64_t, const SoakMix&, const SoakOutcome&)>& on_end) {
   EBB_ASSIGN_OR_RETURN(const auto catalog, SoakCatalog::Create(options.device));
   SoakReport report{.device = catalog->device().spec(), .seed = options.seed};
   const int64_t first = options.only.value_or(0);
   const int64_t end = options.only ? first + 1 : options.mixes;
   for (int64_t number = first; number < end; ++number) {
     on_mix(number);
-    EBB_ASSIGN_OR_RETURN(const Mix mix, DrawMix(options.seed, number, *catalog));
-    auto outcome = RunMix(options, mix);
+    EBB_ASSIGN_OR_RETURN(const SoakMix mix, DrawSoakMix(options.seed, number, *catalog));
+    auto outcome = RunSoakMix(options, mix);
     EBB_RETURN_IF_ERROR(Annotate(outcome.status(), absl::StrCat("mix ", number)));
     Add(outcome->faults, &report.faults);
     Add(outcome->counts, &report.counts);

@@ -54,7 +54,7 @@ struct SoakCounts {
   double device_seconds = 0;   // virtual
 };
 
-struct MixOutcome {
+struct SoakOutcome {
   SoakFaults faults;
   SoakCounts counts;
   std::vector<std::string> log;     // what was done when, in virtual time
@@ -71,10 +71,11 @@ struct SoakReport {
 
 // `on_mix` is called with each mix before it runs and `on_end` after it. InvalidArgument: the
 // device is not simulated.
-absl::StatusOr<SoakReport> Soak(
-    const SoakOptions& options, const std::function<void(int64_t number)>& on_mix,
-    const std::function<void(int64_t number, const Mix& mix, const MixOutcome& outcome)>& on_end);
+absl::StatusOr<SoakReport> Soak(const SoakOptions& options,
+                                const std::function<void(int64_t number)>& on_mix,
+                                const std::function<void(int64_t number, const SoakMix& mix,
+                                                         const SoakOutcome& outcome)>& on_end);
 
-absl::StatusOr<MixOutcome> RunMix(const SoakOptions& options, const Mix& mix);
+absl::StatusOr<SoakOutcome> RunSoakMix(const SoakOptions& options, const SoakMix& mix);
 
 }  // namespace ebb::bench

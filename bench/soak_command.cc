@@ -80,7 +80,7 @@ std::string Json(const SoakReport& report) {
       report.counts.device_seconds);
 }
 
-void Tell(int64_t number, const Mix& mix, const MixOutcome& outcome, uint64_t seed) {
+void Tell(int64_t number, const SoakMix& mix, const SoakOutcome& outcome, uint64_t seed) {
   std::printf("mix %d of seed %d; to run it alone: --seed %d --only %d\n%s%s\n",
               static_cast<int>(number), static_cast<int>(seed), static_cast<int>(seed),
               static_cast<int>(number), ToText(mix).c_str(),
@@ -106,7 +106,7 @@ absl::Status SoakMixes(const Args& args) {
   const auto on_mix = [&](int64_t number) {
     std::fprintf(stderr, "\rmix %d ", static_cast<int>(number));
   };
-  const auto on_end = [&](int64_t number, const Mix& mix, const MixOutcome& outcome) {
+  const auto on_end = [&](int64_t number, const SoakMix& mix, const SoakOutcome& outcome) {
     if (outcome.faults.Sum() > 0 || options.only) Tell(number, mix, outcome, options.seed);
   };
   EBB_ASSIGN_OR_RETURN(const SoakReport report, Soak(options, on_mix, on_end));

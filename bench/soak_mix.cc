@@ -10,7 +10,7 @@
 namespace ebb::bench {
 namespace {
 
-using Kind = MixAction::Kind;
+using Kind = SoakAction::Kind;
 
 // Rows of data are read when a job is submitted; evaluation with more is left out.
 constexpr int64_t kMostRows = 96;
@@ -25,8 +25,8 @@ int64_t DrawBatch(Draw& draw, int64_t largest) {
   return std::clamp<int64_t>(static_cast<int64_t>(batch), 1, largest);
 }
 
-absl::StatusOr<MixJob> DrawJob(Draw& draw, SoakCatalog& catalog, Bytes pool) {
-  MixJob job;
+absl::StatusOr<SoakJob> DrawJob(Draw& draw, SoakCatalog& catalog, Bytes pool) {
+  SoakJob job;
   int64_t largest = 0;
   while (largest == 0) {
     job.model = catalog.models()[draw.Below(static_cast<int64_t>(catalog.models().size()))];
@@ -45,12 +45,12 @@ absl::StatusOr<MixJob> DrawJob(Draw& draw, SoakCatalog& catalog, Bytes pool) {
 
 // A job that could wait for ever, and rivals of many short steps that all go before it but for
 // ageing.
-absl::StatusOr<std::vector<MixJob>> DrawRivals(Draw& draw, SoakCatalog& catalog, Bytes pool) {
-  MixJob job{.model = "mobilenet_v2"};
+absl::StatusOr<std::vector<SoakJob>> DrawRivals(Draw& draw, SoakCatalog& catalog, Bytes pool) {
+  SoakJob job{.model = "mobilenet_v2"};
   EBB_ASSIGN_OR_RETURN(const int64_t largest, catalog.LargestBatch(job.model, pool));
   job.batch = std::max<int64_t>(1, largest * (60 + draw.Below(35)) / 100);
-  std::vector<MixJob> jobs(static_cast<size_t>(3 + draw.Below(2)), job);
-  for (MixJob& rival : jobs) {
+  std::vector<SoakJob> jobs(static_cast<size_t>(3 + draw.Below(2)), job);
+  for (SoakJob& rival : jobs) {
     rival.steps = 30 + draw.Below(20);
     rival.priority = 1 + static_cast<int>(draw.Below(3));
   }
@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<MixJob>> DrawRivals(Draw& draw, SoakCatalog& catalog,
   return jobs;
 }
 
-void DrawActions(Draw& draw, const MixJob& job, int number, Micros arrival, Mix* mix) {
+void DrawActions(Draw& draw, const SoakJob& job, int number, Micros arrival, SoakMix* mix) {
   const auto span = static_cast<double>(mix->span.count());
   const auto later = [&](Micros from, double part) {
     return from + Micros(static_cast<int64_t>(span * part * draw.Uniform()));
@@ -99,9 +99,9 @@ const char* Name(Kind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
-absl::StatusOr<Mix> DrawMix(uint64_t seed, int64_t number, SoakCatalog& catalog) {
+absl::StatusOr<SoakMix> DrawSoakMix(uint64_t seed, int64_t number, SoakCatalog& catalog) {
   Draw draw(seed, number);
-  Mix mix;
+  SoakMix mix;
   constexpr double kPools[] = {1, 0.6, 0.35};
   mix.memory = catalog.Pool(kPools[draw.Below(std::size(kPools))]);
   mix.policy = static_cast<scheduler::Policy>(draw.Below(4));
@@ -120,7 +120,7 @@ absl::StatusOr<Mix> DrawMix(uint64_t seed, int64_t number, SoakCatalog& catalog)
     }
   }
   double span = 0;
-  for (MixJob& job : mix.jobs) {
+  for (SoakJob& job : mix.jobs) {
     EBB_ASSIGN_OR_RETURN(const double step, catalog.StepMicros(job.model, job.batch));
     span += step * static_cast<double>(job.steps);
     if (draw.Chance(rivals ? 0 : 0.15)) job.fails_at = draw.Below(job.steps) * 24 + draw.Below(24);
@@ -132,17 +132,17 @@ absl::StatusOr<Mix> DrawMix(uint64_t seed, int64_t number, SoakCatalog& catalog)
     DrawActions(draw, mix.jobs[j], static_cast<int>(j), arrival, &mix);
   }
   std::stable_sort(mix.actions.begin(), mix.actions.end(),
-                   [](const MixAction& a, const MixAction& b) { return a.at < b.at; });
+                   [](const SoakAction& a, const SoakAction& b) { return a.at < b.at; });
   return mix;
 }
 
-std::string ToText(const Mix& mix) {
+std::string ToText(const SoakMix& mix) {
   std::string text = absl::StrCat(
       "pool ", FormatBytes(mix.memory), ", policy ", std::string(scheduler::Name(mix.policy)),
       ", max_in_flight ", mix.max_in_flight, ", max_lanes ", mix.max_lanes, ", quantum ",
       mix.quantum == Bytes(0) ? "the engine's" : FormatBytes(mix.quantum), "\n");
   for (size_t j = 0; j < mix.jobs.size(); ++j) {
-    const MixJob& job = mix.jobs[j];
+    const SoakJob& job = mix.jobs[j];
     absl::StrAppendFormat(&text, "job %d: %s, batch %d, %d steps, weight %g, priority %d%s%s\n", j,
                           job.model, job.batch, job.steps, job.weight, job.priority,
                           job.data ? absl::StrCat(", evaluates every ", job.evaluate_every) : "",

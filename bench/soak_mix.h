@@ -1,6 +1,6 @@
 // What happens in one random mix of a soak: which jobs, when they arrive, and what is done to them.
 // Drawn from a seed before anything runs, so that a mix can be run again. Catalog: one owner
-// thread; DrawMix is pure.
+// thread; DrawSoakMix is pure.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ class SoakCatalog {
   std::map<std::string, std::shared_ptr<const data::DataSet>> data_;
 };
 
-struct MixJob {
+struct SoakJob {
   std::string model;
   int64_t batch = 0;
   int64_t steps = 0;
@@ -69,27 +69,27 @@ struct MixJob {
   std::optional<int64_t> fails_at;            // the launch, from 0, that the device fails
 };
 
-struct MixAction {
+struct SoakAction {
   enum class Kind { kSubmit, kWeight, kPriority, kStop, kPause, kResume, kCancel, kLook };
   Micros at;
   Kind kind = Kind::kLook;
   int job = 0;
   int64_t value = 0;  // kWeight: eighths; kPriority; kStop: steps
 };
-const char* Name(MixAction::Kind kind);
+const char* Name(SoakAction::Kind kind);
 
-struct Mix {
+struct SoakMix {
   Bytes memory;
   scheduler::Policy policy = scheduler::Policy::kFair;
   int max_in_flight = 2;
   int max_lanes = 0;
   Bytes quantum;  // 0: the engine's own
-  std::vector<MixJob> jobs;
-  std::vector<MixAction> actions;  // in order of time
-  Micros span;                     // of all steps, one after the other, roughly
+  std::vector<SoakJob> jobs;
+  std::vector<SoakAction> actions;  // in order of time
+  Micros span;                      // of all steps, one after the other, roughly
 };
-std::string ToText(const Mix& mix);
+std::string ToText(const SoakMix& mix);
 
-absl::StatusOr<Mix> DrawMix(uint64_t seed, int64_t number, SoakCatalog& catalog);
+absl::StatusOr<SoakMix> DrawSoakMix(uint64_t seed, int64_t number, SoakCatalog& catalog);
 
 }  // namespace ebb::bench

@@ -17,25 +17,25 @@ namespace ebb::bench {
 namespace {
 
 using device::SimDevice;
-using Kind = MixAction::Kind;
+using Kind = SoakAction::Kind;
 using Standstill = SimDevice::Standstill;
 
 // The engine needs milliseconds at an instant; a thread that is stuck needs for ever.
 constexpr absl::Duration kStuck = absl::Minutes(2);
 
-std::string Value(const MixAction& action) {
+std::string Value(const SoakAction& action) {
   const bool has_value =
       action.kind == Kind::kWeight || action.kind == Kind::kPriority || action.kind == Kind::kStop;
   return has_value ? absl::StrCat(": ", action.value) : "";
 }
 
-class MixRun {
+class SoakRun {
  public:
-  MixRun(const SoakOptions& options, const Mix& mix) : options_(options), mix_(mix) {}
+  SoakRun(const SoakOptions& options, const SoakMix& mix) : options_(options), mix_(mix) {}
 
-  absl::StatusOr<MixOutcome> Run() {
+  absl::StatusOr<SoakOutcome> Run() {
     EBB_RETURN_IF_ERROR(Start());
-    for (const MixAction& action : mix_.actions) {
+    for (const SoakAction& action : mix_.actions) {
       clock_->HoldAt(action.at);
       Look(AwaitStandstill());
       EBB_RETURN_IF_ERROR(Act(action));
@@ -89,7 +89,7 @@ class MixRun {
   // --- the script
 
   absl::Status Submit(int number) {
-    const MixJob& job = mix_.jobs[number];
+    const SoakJob& job = mix_.jobs[number];
     EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec, ZooJob(job.model, job.batch, job.steps));
     spec.weight = job.weight;
     spec.priority = job.priority;
@@ -108,7 +108,7 @@ class MixRun {
     return absl::OkStatus();
   }
 
-  absl::Status Act(const MixAction& action) {
+  absl::Status Act(const SoakAction& action) {
     if (action.kind == Kind::kLook) return absl::OkStatus();
     if (action.kind == Kind::kSubmit) {
       Say(absl::StrCat("submit job ", action.job));
@@ -149,7 +149,7 @@ class MixRun {
     return absl::OkStatus();
   }
 
-  absl::Status Change(const MixAction& action, JobId id) {
+  absl::Status Change(const SoakAction& action, JobId id) {
     switch (action.kind) {
       case Kind::kWeight:
         return engine_->Update(id, {.weight = static_cast<double>(action.value) / 8});
@@ -263,8 +263,8 @@ class MixRun {
   };
 
   const SoakOptions& options_;
-  const Mix& mix_;
-  MixOutcome outcome_;
+  const SoakMix& mix_;
+  SoakOutcome outcome_;
   std::shared_ptr<DeviceCounts> counts_ = std::make_shared<DeviceCounts>();
   SimDevice* clock_ = nullptr;  // the engine's, as the following
   FaultDevice* faults_ = nullptr;
@@ -280,8 +280,8 @@ class MixRun {
 
 }  // namespace
 
-absl::StatusOr<MixOutcome> RunMix(const SoakOptions& options, const Mix& mix) {
-  return MixRun(options, mix).Run();
+absl::StatusOr<SoakOutcome> RunSoakMix(const SoakOptions& options, const SoakMix& mix) {
+  return SoakRun(options, mix).Run();
 }
 
 }  // namespace ebb::bench

@@ -31,7 +31,7 @@ Result RunSoak(SoakOptions options) {
   Result result;
   const auto report = Soak(
       options, [](int64_t) {},
-      [&](int64_t number, const Mix& mix, const MixOutcome& outcome) {
+      [&](int64_t number, const SoakMix& mix, const SoakOutcome& outcome) {
         if (outcome.faults.Sum() == 0) return;
         absl::StrAppend(&result.faulty, "mix ", number, "\n", ToText(mix),
                         absl::StrJoin(outcome.faulty, "\n"), "\n");
@@ -58,7 +58,7 @@ TEST(Soak, AMixIsTheSameEveryTime) {
   for (int run = 0; run < 2; ++run) {
     const auto report = Soak(
         {.seed = 3, .only = 4}, [](int64_t) {},
-        [&](int64_t, const Mix&, const MixOutcome& outcome) {
+        [&](int64_t, const SoakMix&, const SoakOutcome& outcome) {
           logs.push_back(absl::StrJoin(outcome.log, "\n"));
         });
     ASSERT_TRUE(report.ok()) << report.status();
