@@ -17,6 +17,7 @@ struct Command {
 absl::Status Capacity(const Args& args);
 absl::Status Decisions(const Args& args);
 absl::Status Sharing(const Args& args);
-absl::Status SoakMixes(const Args& args);  // soak_command.cc
+absl::Status Allocators(const Args& args);  // allocator_command.cc
+absl::Status SoakMixes(const Args& args);   // soak_command.cc
 
 }  // namespace ebb::bench

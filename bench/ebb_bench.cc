@@ -43,6 +43,14 @@ constexpr Command kCommands[] = {
      "    --seed S      what they are drawn from (1)\n"
      "    --only I      mix I of them alone, and what happens in it\n",
      SoakMixes},
+    {"allocator",
+     "memory and time that allocators take for what two jobs allocate\n"
+     "    --device D    sim:PROFILE or sim:PROFILE+vector (sim:v100-16gb)\n"
+     "    --models A,B  two jobs of each (all of the zoo, and mixed pairs)\n"
+     "    --fraction F  of the batch of a job alone (0.8)\n"
+     "    --steps N     of each job (6)\n"
+     "    --runs N      the median of so many runs (7)\n",
+     Allocators},
 };
 
 std::string Help() {

@@ -79,6 +79,18 @@ absl::StatusOr<std::vector<int64_t>> NumbersOf(const Flags& flags, const std::st
   return numbers;
 }
 
+absl::StatusOr<double> RealOf(const Flags& flags, const std::string& flag, double fallback,
+                              double low, double high) {
+  const auto it = flags.find(flag);
+  double value = 0;
+  if (it == flags.end()) return fallback;
+  if (!absl::SimpleAtod(it->second, &value) || !(value >= low) || !(value <= high)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag, ": '", it->second, "' is no number from ", low, " to ", high));
+  }
+  return value;
+}
+
 absl::Status WriteJson(const Flags& flags, const std::string& json) {
   const auto it = flags.find("json");
   if (it == flags.end()) return absl::OkStatus();

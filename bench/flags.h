@@ -27,6 +27,9 @@ absl::StatusOr<std::vector<int64_t>> NumbersOf(const Flags& flags, const std::st
                                                std::vector<int64_t> fallback, int64_t low,
                                                int64_t high);
 
+absl::StatusOr<double> RealOf(const Flags& flags, const std::string& flag, double fallback,
+                              double low, double high);
+
 // Writes `json` to the file of --json, if it is given. Unavailable: that cannot be written.
 absl::Status WriteJson(const Flags& flags, const std::string& json);
 

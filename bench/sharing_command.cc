@@ -2,7 +2,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "bench/commands.h"
@@ -10,21 +9,7 @@
 #include "bench/sharing_report.h"
 
 namespace ebb::bench {
-namespace {
-
-absl::StatusOr<double> RealOf(const Flags& flags, const std::string& flag, double fallback,
-                              double low, double high) {
-  const auto it = flags.find(flag);
-  double value = 0;
-  if (it == flags.end()) return fallback;
-  if (!absl::SimpleAtod(it->second, &value) || !(value >= low) || !(value <= high)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--", flag, ": '", it->second, "' is no number from ", low, " to ", high));
-  }
-  return value;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 absl::Status Sharing(const Args& args) {
   SharingOptions options;

@@ -102,6 +102,18 @@ def soak():
     assert one["mixes"] == 1 and one["counts"]["jobs"] < result["counts"]["jobs"], one
 
 
+def allocator():
+    table, result = figures("allocator", "--models", "mobilenet_v2", "--steps", "3", "--runs", "1")
+    assert table.startswith("Traces simulated: ") and result["constants_sha256"] in table, table
+    (trace,) = result["traces"]
+    assert trace["name"] == "2 x mobilenet_v2" and trace["live_peak"] > 0, trace
+    assert list(trace["allocators"]) == ["ebb", "best_fit", "bfc", "per_stream", "blocks_2mb",
+                                         "blocks_64mb", "blocks_1gb"], trace
+    for name, of in trace["allocators"].items():
+        assert abs(of["over_live"] - of["peak"] / trace["live_peak"]) < 1e-5, (name, trace)
+        assert of["over_live"] >= 1 and of["ns_per_op"] > 0, (name, trace)
+
+
 def mistakes():
     for args, code, words in [
             ([], 2, "give a command"),
@@ -122,6 +134,8 @@ def mistakes():
             (["sharing", "--models", "vgg16"], 2, "fewer than 2 models"),
             (["sharing", "--models", "vgg17,vgg16"], 1, "there is no model 'vgg17'"),
             (["sharing", "--constants", "/nowhere.yaml"], 2, "cannot read '/nowhere.yaml'"),
+            (["allocator", "--fraction", "2"], 2, "is no number from"),
+            (["allocator", "--models", "resnet51"], 1, "there is no model 'resnet51'"),
             (["soak", "--mixes", "0"], 2, "is no number from 1"),
             (["soak", "--device", "cpu"], 2, "'cpu' is not simulated"),
             (["scheduler", "--jobs", "2,x"], 2, "'x' is no number"),
@@ -132,5 +146,5 @@ def mistakes():
 
 
 if __name__ == "__main__":
-    {"capacity": capacity, "scheduler": scheduler, "sharing": sharing, "soak": soak,
-     "mistakes": mistakes}[sys.argv[2]]()
+    {"allocator": allocator, "capacity": capacity, "mistakes": mistakes, "scheduler": scheduler,
+     "sharing": sharing, "soak": soak}[sys.argv[2]]()
