@@ -79,6 +79,19 @@ absl::StatusOr<std::vector<MixRow>> MeasureMixes(
   return rows;
 }
 
+absl::StatusOr<AloneRow> MeasureAlone(const MixJob& job, SharingBench& bench) {
+  AloneRow row{.job = job};
+  EBB_ASSIGN_OR_RETURN(row.solo_batch, bench.SoloBatch(job.model));
+  if (job.batch < 1 || job.batch > row.solo_batch) return row;
+  EBB_ASSIGN_OR_RETURN(const Workload* work, bench.Work(job));
+  row.resident = work->resident;
+  row.peak = work->Peak();
+  row.micros = work->alone_micros;
+  row.fill = work->alone_held / static_cast<double>(work->Peak().count());
+  EBB_ASSIGN_OR_RETURN(row.engine, bench.EngineAlone(job));
+  return row;
+}
+
 absl::Status AddSensitivity(const std::function<void(const std::string&)>& on_mix,
                             SharingReport* report) {
   for (const auto& [key, field] :
@@ -191,9 +204,11 @@ absl::StatusOr<SharingReport> MeasureSharing(
   SharingBench bench(profile, options.assumptions);
   SharingReport report{.options = options, .profile = profile, .pool = bench.pool()};
   EBB_ASSIGN_OR_RETURN(report.mixes, MeasureMixes(options, SharingPolicies(), bench, on_mix));
+  std::set<std::string> seen;
   for (const MixRow& row : report.mixes) {
     for (const MixJob& job : row.jobs) {
-      EBB_ASSIGN_OR_RETURN(report.solo_batches[job.model], bench.SoloBatch(job.model));
+      if (!seen.insert(job.model).second) continue;
+      EBB_ASSIGN_OR_RETURN(report.alone.emplace_back(), MeasureAlone(job, bench));
     }
   }
   if (options.sensitivity) EBB_RETURN_IF_ERROR(AddSensitivity(on_mix, &report));

@@ -61,11 +61,21 @@ struct SensitivityRow {
   std::array<double, kOverlapModels.size()> gain = {}, least_gain = {};  // of ebb
 };
 
+// A job of the mixes, alone.
+struct AloneRow {
+  MixJob job;
+  int64_t solo_batch = 0;  // the largest of its model
+  Bytes resident, peak;
+  double micros = 0;  // of a step
+  double fill = 0;    // bytes of the step that live, mean over time / peak
+  double engine = 0;  // the engine's rate / this one: what it does not hide of a batch's copies
+};
+
 struct SharingReport {
   SharingOptions options;
   device::SimProfile profile;
   Bytes pool;
-  std::map<std::string, int64_t> solo_batches;
+  std::vector<AloneRow> alone;
   std::vector<MixRow> mixes;
   std::vector<SensitivityRow> sensitivity;
 };

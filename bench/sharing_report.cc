@@ -64,6 +64,25 @@ std::string ResultJson(const MixResult& result) {
       result.concurrent, result.dropped_steps, result.least_steps);
 }
 
+std::string AloneJson(const AloneRow& row) {
+  return absl::StrFormat(
+      "    {\"model\": %s, \"solo_batch\": %d, \"batch\": %d, \"resident_bytes\": %d, "
+      "\"peak_bytes\": %d, \"step_us\": %.3f, \"fill\": %.6f, \"engine\": %.6f}",
+      Quoted(row.job.model), row.solo_batch, row.job.batch, row.resident.count(), row.peak.count(),
+      row.micros, row.fill, row.engine);
+}
+
+std::string AloneTable(const SharingReport& report) {
+  std::string out = absl::StrFormat("%-16s %10s %6s %10s %6s %10s %8s\n", "alone", "solo_batch",
+                                    "batch", "peak", "fill", "step ms", "engine");
+  for (const AloneRow& row : report.alone) {
+    absl::StrAppendFormat(&out, "%-16s %10d %6d %10s %6.3f %10.2f %8.4f\n", row.job.model,
+                          row.solo_batch, row.job.batch, FormatBytes(row.peak), row.fill,
+                          row.micros / 1000, row.engine);
+  }
+  return out + "\n";
+}
+
 std::string MixJson(const MixRow& row) {
   std::vector<std::string> jobs, results;
   for (const MixJob& job : row.jobs) {
@@ -134,6 +153,7 @@ std::string SharingTable(const SharingReport& report) {
                   "\n");
   absl::StrAppendFormat(&out, "%d mixes of %d jobs, %s; seed %d\n\n", report.mixes.size(),
                         report.options.jobs, BatchRule(report), report.options.seed);
+  absl::StrAppend(&out, AloneTable(report));
   absl::StrAppendFormat(&out, "%-30s  %23s   %23s  %11s  %6s  %6s  %5s  %6s  %s\n", "", "slots",
                         "vector", "gain s / v", "share", "pool", "conc.", "drops", "runs");
   for (const std::string& policy : PoliciesOf(report)) {
@@ -148,7 +168,10 @@ std::string SharingTable(const SharingReport& report) {
   }
   absl::StrAppend(
       &out,
-      "\nprogress of a mix: sum over jobs of rate / rate alone at the same batch; geomean "
+      "\nalone: fill, mean over a step of the bytes that live / their peak; engine, its own rate "
+      "alone\n"
+      "over the one that progress is measured by, which hides the copy of the next batch\n"
+      "progress of a mix: sum over jobs of rate / rate alone at the same batch; geomean "
       "(min..max)\n"
       "gain: over time sharing, geomean of the mixes that both can run\n"
       "share: the least progress of any job x jobs, in either overlap model\n"
@@ -159,7 +182,7 @@ std::string SharingTable(const SharingReport& report) {
 }
 
 std::string SharingJson(const SharingReport& report) {
-  std::vector<std::string> policies, shares, pools, mixes, sensitivity, solo;
+  std::vector<std::string> policies, shares, pools, mixes, sensitivity, alone;
   double worst_share = 0, pool_use = 0;
   for (const std::string& policy : PoliciesOf(report)) {
     const PolicySummary s = Summarize(report, policy, 0), v = Summarize(report, policy, 1);
@@ -171,9 +194,7 @@ std::string SharingJson(const SharingReport& report) {
     }
   }
   for (const MixRow& row : report.mixes) mixes.push_back(MixJson(row));
-  for (const auto& [model, batch] : report.solo_batches) {
-    solo.push_back(absl::StrCat(Quoted(model), ": ", batch));
-  }
+  for (const AloneRow& row : report.alone) alone.push_back(AloneJson(row));
   for (const SensitivityRow& row : report.sensitivity) {
     sensitivity.push_back(absl::StrFormat(
         "    {\"change\": %s, \"slots\": {\"gain\": %.6f, \"least_gain\": %.6f}, \"vector\": "
@@ -183,13 +204,13 @@ std::string SharingJson(const SharingReport& report) {
   return absl::StrFormat(
       "{\n  \"simulated\": true,\n  \"profile\": %s,\n  \"constants_sha256\": %s,\n"
       "  \"constants\": %s,\n  \"assumptions\": %s,\n  \"pool_bytes\": %d,\n  \"jobs\": %d,\n"
-      "  \"batches\": %s,\n  \"seed\": %d,\n  \"solo_batch\": {%s},\n"
+      "  \"batches\": %s,\n  \"seed\": %d,\n  \"alone\": [\n%s\n  ],\n"
       "  \"policies\": {\n%s\n  },\n  \"worst_share\": %.6f,\n  \"pool_use\": %.6f,\n"
       "  \"sensitivity\": [\n%s\n  ],\n  \"mixes\": [\n%s\n  ]\n}\n",
       Quoted(report.profile.key), Quoted(report.profile.sha256),
       NumberMap(device::ConstantsOf(report.profile)), NumberMap(Assumptions(report)),
       report.pool.count(), report.options.jobs, Quoted(BatchRule(report)), report.options.seed,
-      absl::StrJoin(solo, ", "), absl::StrJoin(policies, ",\n"), worst_share, pool_use,
+      absl::StrJoin(alone, ",\n"), absl::StrJoin(policies, ",\n"), worst_share, pool_use,
       absl::StrJoin(sensitivity, ",\n"), absl::StrJoin(mixes, ",\n"));
 }
 

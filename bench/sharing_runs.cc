@@ -95,13 +95,15 @@ double MixResult::Worst() const {
 const std::vector<std::string>& SharingPolicies() {
   static const auto* const kNames = new std::vector<std::string>{"ebb",
                                                                  "time sharing",
+                                                                 "time sharing, in turn",
                                                                  "time sharing, host gap",
                                                                  "spatial, shrunk to fit",
                                                                  "spatial, oversubscribed",
                                                                  "streams + stream-ordered pool",
                                                                  "greedy",
                                                                  "banker",
-                                                                 "tick-tock"};
+                                                                 "tick-tock",
+                                                                 "unlimited memory"};
   return *kNames;
 }
 
@@ -135,8 +137,11 @@ absl::StatusOr<const Workload*> SharingBench::Work(const MixJob& job) {
   alone.Run(policy, (kTimed + 3) * most);
   const std::vector<Micros> ends = StepEnds(alone.launches()[0]);
   EBB_CHECK(ends.size() > kTimed);
+  const Window window{ends[1], ends.back()};
   work->alone_micros =
-      static_cast<double>((ends.back() - ends[1]).count()) / static_cast<double>(ends.size() - 2);
+      static_cast<double>(window.length().count()) / static_cast<double>(ends.size() - 2);
+  work->alone_held =
+      MeanBytesHeld(alone.launches(), window) - static_cast<double>(work->resident.count());
   known = std::move(work);
   return known.get();
 }
@@ -213,6 +218,12 @@ absl::StatusOr<MixResult> SharingBench::RunEbb(OverlapModel overlap, const std::
   return Measure(launches, window, works, works, pool_);
 }
 
+absl::StatusOr<double> SharingBench::EngineAlone(const MixJob& job) {
+  EBB_ASSIGN_OR_RETURN(const Workload* work, Work(job));
+  EBB_ASSIGN_OR_RETURN(const MixResult alone, RunEbb(OverlapModel::kSlots, {job}, {work}));
+  return alone.Sum();
+}
+
 absl::StatusOr<MixResult> SharingBench::Run(const std::string& policy, OverlapModel overlap,
                                             const std::vector<MixJob>& mix) {
   Works works;
@@ -228,7 +239,6 @@ absl::StatusOr<MixResult> SharingBench::Run(const std::string& policy, OverlapMo
 
   Works run = works;
   const int jobs = static_cast<int>(mix.size());
-  Bytes pool = pool_;
   std::unique_ptr<SharingPolicy> sharing;
   if (policy == "spatial, shrunk to fit") {
     EBB_ASSIGN_OR_RETURN(run, Shrink(mix, works));
@@ -237,12 +247,16 @@ absl::StatusOr<MixResult> SharingBench::Run(const std::string& policy, OverlapMo
   } else if (policy == "spatial, oversubscribed") {
     const double bandwidth = profile_.bus_bytes_per_us() * assumptions_.paging_of_bus;
     sharing = std::make_unique<PagedSpatial>(works, pool_, bandwidth);
+  } else if (policy == "unlimited memory") {
+    sharing = std::make_unique<Spatial>();
   } else if (Resident(works) + Peak(works) > pool_) {
     return MixResult{.infeasible = absl::StrCat("all state and one step need ",
                                                 FormatBytes(Resident(works) + Peak(works)), " of ",
                                                 FormatBytes(pool_))};
   } else if (policy == "time sharing") {
     sharing = std::make_unique<TimeSharing>(0);
+  } else if (policy == "time sharing, in turn") {
+    sharing = std::make_unique<TimeSharing>(0, TimeSharing::Order::kInTurn);
   } else if (policy == "time sharing, host gap") {
     sharing = std::make_unique<TimeSharing>(assumptions_.host_gap);
   } else if (policy == "streams + stream-ordered pool") {
@@ -256,7 +270,7 @@ absl::StatusOr<MixResult> SharingBench::Run(const std::string& policy, OverlapMo
     sharing = std::make_unique<TickTock>(jobs);
   }
   const double horizon = Horizon(works);
-  Simulation sim(profile_, overlap, run, pool);
+  Simulation sim(profile_, overlap, run, pool_);
   sim.Run(*sharing, horizon);
   const Window window{device::Timeline::Stamp(kWarmUp * horizon), device::Timeline::Stamp(horizon)};
   MixResult result = Measure(sim.launches(), window, run, works, pool_);

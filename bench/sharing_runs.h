@@ -52,6 +52,8 @@ class SharingBench {
   absl::StatusOr<int64_t> SoloBatch(const std::string& model);
   // Of a step alone, one after the other with the next batch copied meanwhile.
   absl::StatusOr<const Workload*> Work(const MixJob& job);
+  // The engine's rate with the job alone over that of Work().
+  absl::StatusOr<double> EngineAlone(const MixJob& job);
   absl::StatusOr<MixResult> Run(const std::string& policy, device::OverlapModel overlap,
                                 const std::vector<MixJob>& mix);
 

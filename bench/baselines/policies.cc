@@ -52,7 +52,8 @@ void TimeSharing::Decide(Simulation& sim) {
     std::vector<Simulation::Event> after;
     if (turn_ < 0 || !sim.in_step(turn_)) {  // the next step's turn
       const int last = turn_;
-      const int next = sim.LeastServedFirst().front();
+      const int next =
+          order_ == Order::kInTurn ? (last + 1) % sim.jobs() : sim.LeastServedFirst().front();
       if (!HasRoom(sim, next)) return;
       if (gap_ > 0 && last >= 0 && sim.in_flight(last) > 0) return;
       if (gap_ > 0) sim.Pause(next, gap_ * sim.work(next).alone_micros);

@@ -9,16 +9,21 @@
 
 namespace ebb::bench {
 
-// One step at a time, of the job that has had the least service. Without a gap the next step's
-// launches are made ahead and wait for the last one's end on the device; with one, the device
-// is idle for `gap` of the job's own step before each step.
+// One step at a time. Without a gap the next step's launches are made ahead and wait for the last
+// one's end on the device; with one, the device is idle for `gap` of the job's own step before each
+// step.
 class TimeSharing final : public SharingPolicy {
  public:
-  explicit TimeSharing(double gap) : gap_(gap) {}
+  enum class Order {
+    kLeastServed,  // the job that has had the least service
+    kInTurn,       // a step each, one job after the other
+  };
+  explicit TimeSharing(double gap, Order order = Order::kLeastServed) : gap_(gap), order_(order) {}
   void Decide(Simulation& sim) override;
 
  private:
   const double gap_;
+  const Order order_;
   int turn_ = -1;
 };
 

@@ -31,7 +31,9 @@ struct Workload {
   std::vector<SubModelWork> sub_models;
   Bytes resident;           // state: lives across steps
   double batch_micros = 0;  // of a batch's copies over the bus
-  double alone_micros = 0;  // of a step alone on the device, filled in by who has measured it
+  // Of a step alone on the device, filled in by who has measured it.
+  double alone_micros = 0;
+  double alone_held = 0;  // bytes beyond the state, mean over that time
 
   // For paging. Tensors: first those that live within a step, then the state's.
   struct Tensor {

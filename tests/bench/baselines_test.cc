@@ -139,6 +139,12 @@ TEST(TimeSharing, IsFairBetweenLongAndShortSteps) {
   EXPECT_THAT(outcome.progress, Each(DoubleNear(0.5, 0.02)));
 }
 
+TEST(TimeSharing, InTurnAJobOfShortStepsGetsLittle) {
+  TimeSharing policy(0, TimeSharing::Order::kInTurn);
+  const Outcome outcome = Share(policy, {Hill(900, 8, 4000), Hill(500, 4, 1000)}, 3e6);
+  EXPECT_NEAR(outcome.progress[1] / outcome.progress[0], 1.0 / 8, 0.01);
+}
+
 TEST(TimeSharing, AHostGapCostsItsPart) {
   TimeSharing policy(0.25);
   EXPECT_THAT(Share(policy, {Hill(600, 4), Hill(900, 6)}, 1e6).Sum(), DoubleNear(0.8, 0.02));

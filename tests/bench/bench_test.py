@@ -80,6 +80,10 @@ def sharing():
     assert policies["ebb"]["slots"]["geomean"] > 1.3, policies
     assert policies["ebb"]["slots"]["gain"] > 1.3, policies
     assert 0 < result["worst_share"] and 0 < result["pool_use"] < 1, result
+    for alone in result["alone"]:
+        assert alone["batch"] == 8 and alone["solo_batch"] > 8 and 0 < alone["fill"] < 1, alone
+        assert 0.8 < alone["engine"] < 1.02, alone
+    assert policies["unlimited memory"]["slots"]["geomean"] > 1.3, policies
     (mix,) = result["mixes"]
     assert mix["jobs"] == [{"model": "mobilenet_v2", "batch": 8}, {"model": "bert_base_128", "batch": 8}]
     of_ebb = mix["results"]["ebb"]["slots"]
