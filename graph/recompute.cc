@@ -11,12 +11,15 @@
 #include "graph/clones.h"
 #include "graph/liveness.h"
 #include "graph/op.h"
+#include "graph/waves.h"
 
 namespace ebb::graph {
 namespace {
 
 // Less than this share of the peak is not worth a look.
 constexpr int64_t kLeastShare = 4096;
+// Live peaks computed in one search: bounds its time, whatever the graph is.
+constexpr int kMostTrials = 4096;
 
 // A saved buffer.
 struct Candidate {
@@ -66,13 +69,20 @@ class Search {
         clones_(graph) {}
 
   absl::Status Run() {
-    EBB_RETURN_IF_ERROR(Weigh());
-    peak_ = PeakOf(clones_);
-    FindCandidates();
-    // First what lowers the peak by a good part of the bytes that it stands for; what mostly moves
-    // it to another place comes later, if at all.
-    Take([](Bytes bytes) { return bytes / 2; });
-    Take([](Bytes) { return Bytes(1); });
+    EBB_ASSIGN_OR_RETURN(const double step_us, Weigh());
+    // Micro-batches have much the same peak: each is lowered by itself, for its share of the time.
+    const std::vector<Wave> waves = WavesOf(graph_);
+    for (size_t i = 0; i < waves.size(); ++i) {
+      wave_ = waves[i];
+      budget_us_ = options_.most_cost * step_us * static_cast<double>(i + 1) /
+                   static_cast<double>(waves.size());
+      peak_ = PeakOf(clones_);
+      FindCandidates();
+      // First what lowers the peak by a good part of the bytes that it stands for; what mostly
+      // moves it to another place comes later, if at all.
+      Take([](Bytes bytes) { return bytes / 2; });
+      Take([](Bytes) { return Bytes(1); });
+    }
     return absl::OkStatus();
   }
 
@@ -80,8 +90,8 @@ class Search {
   double cost_us() const { return spent_us_; }
 
  private:
-  // What each clone costs, and the budget.
-  absl::Status Weigh() {
+  // What each clone costs, and the step.
+  absl::StatusOr<double> Weigh() {
     double step_us = 0;
     for (const Node& node : graph_.nodes) {
       std::optional<Node> clone;
@@ -95,11 +105,12 @@ class Search {
       }
       step_us += us;
     }
-    budget_us_ = options_.most_cost * step_us;
-    return absl::OkStatus();
+    return step_us;
   }
 
-  Peak PeakOf(const Clones& clones) const {
+  // Of the wave.
+  Peak PeakOf(const Clones& clones) {
+    ++trials_;
     const Graph trial = WithClones(skeleton_.values, skeleton_.nodes, clones);
     const Liveness liveness = ComputeLiveness(trial);
     std::vector<Bytes> change(trial.nodes.size() + 1);
@@ -117,7 +128,8 @@ class Search {
     for (size_t node = 0; node < graph_.nodes.size(); ++node) {
       for (int end = at + clones_before[node] + 1; at < end; ++at) {
         live += change[static_cast<size_t>(at)];
-        if (live > peak.bytes) peak = {live, static_cast<int>(node)};
+        if (live > peak.bytes && wave_.Has(static_cast<int>(node)))
+          peak = {live, static_cast<int>(node)};
       }
     }
     return peak;
@@ -147,9 +159,12 @@ class Search {
   }
 
   void FindCandidates() {
+    candidates_.clear();
     const Liveness liveness = ComputeLiveness(graph_);
     for (const Buffer& buffer : liveness.buffers) {
-      if (buffer.cls != BufferClass::kSaved || buffer.bytes * kLeastShare < peak_.bytes) continue;
+      if (!wave_.Has(buffer.first) || buffer.cls != BufferClass::kSaved ||
+          buffer.bytes * kLeastShare < peak_.bytes)
+        continue;
       Candidate candidate{{}, buffer.bytes, 0};
       for (ValueId value : buffer.values) {
         const NodeId producer = graph_.value(value).producer;
@@ -157,7 +172,8 @@ class Search {
       }
       const auto with = With(Wanted(candidate));
       if (!with || with->second > budget_us_) continue;
-      candidate.bytes_per_us = static_cast<double>(buffer.bytes.count()) / (with->second + 1e-9);
+      const double us = with->second - spent_us_;
+      candidate.bytes_per_us = static_cast<double>(buffer.bytes.count()) / (us + 1e-9);
       candidates_.push_back(std::move(candidate));
     }
     std::stable_sort(
@@ -187,7 +203,7 @@ class Search {
 
   bool Try(const Candidate& candidate, Bytes least) {
     const std::vector<ValueId> wanted = Wanted(candidate);
-    if (wanted.empty() || !CoversPeak(candidate, wanted)) return false;
+    if (wanted.empty() || !CoversPeak(candidate, wanted) || trials_ >= kMostTrials) return false;
     auto with = With(wanted);
     if (!with || with->second > budget_us_) return false;
     const Peak peak = PeakOf(with->first);
@@ -204,6 +220,8 @@ class Search {
   Clones clones_;  // so far
   std::vector<double> clone_us_;
   double budget_us_ = 0, spent_us_ = 0;
+  int trials_ = 0;
+  Wave wave_;  // that is being lowered
   Peak peak_;
   std::vector<Candidate> candidates_;
 };

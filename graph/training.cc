@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "graph/autodiff.h"
 #include "graph/loss.h"
+#include "graph/objective.h"
 #include "graph/op.h"
 #include "graph/optimizer.h"
 #include "graph/rewrite.h"
@@ -14,27 +15,6 @@ namespace ebb::graph {
 namespace {
 
 absl::Status Invalid(absl::string_view what) { return absl::InvalidArgumentError(what); }
-
-// What both graphs need to know of a forward graph.
-absl::StatusOr<ValueId> CheckForward(const Graph& forward, const TrainingOptions& options) {
-  EBB_RETURN_IF_ERROR(Verify(forward));
-  for (const Node& node : forward.nodes) {
-    if (node.phase == Phase::kForward) continue;
-    return Invalid(absl::StrCat("node '", node.name, "' is a ", Name(node.phase),
-                                " node; a forward graph has none"));
-  }
-  EBB_RETURN_IF_ERROR(CheckOptions(options.loss, options.metrics));
-  return FindLossOutput(forward, options.loss);
-}
-
-absl::StatusOr<GraphCopy> CopyLive(const Graph& forward, ValueId root) {
-  const std::vector<bool> live = LiveNodes(forward, {root});
-  GraphCopy copy = CopyLeaves(forward, live);
-  for (const Node& node : forward.nodes) {
-    if (live[node.id.index()]) EBB_RETURN_IF_ERROR(CopyNode(forward, node, copy));
-  }
-  return copy;
-}
 
 // y = BatchNorm(x, ...) by its running statistics.
 absl::Status CopyAsInference(const Graph& forward, const Node& node, GraphCopy& copy) {
@@ -105,19 +85,9 @@ absl::Status AddTraining(Graph& graph, const TrainingOptions& options, ValueId l
 }  // namespace
 
 absl::StatusOr<Graph> BuildTrainingGraph(const Graph& forward, const TrainingOptions& options) {
-  EBB_ASSIGN_OR_RETURN(const ValueId root, CheckForward(forward, options));
-  EBB_ASSIGN_OR_RETURN(GraphCopy copy, CopyLive(forward, root));
-  Graph& graph = copy.graph;
-  const ValueId output = copy.map[root.index()];
-  if (!output.valid()) {
-    return Invalid(absl::StrCat("the loss reads '", forward.value(root).name,
-                                "', a constant of the model; nothing can train that"));
-  }
-  EBB_ASSIGN_OR_RETURN(const ValueId target, AddTarget(graph, options.loss, output));
-  EBB_ASSIGN_OR_RETURN(const ValueId loss, AddLoss(graph, options.loss, output, target));
-  EBB_RETURN_IF_ERROR(AddMetrics(graph, options, output, target, ValueId()));
-  EBB_RETURN_IF_ERROR(AddTraining(graph, options, loss));
-  return std::move(copy.graph);
+  EBB_ASSIGN_OR_RETURN(Objective objective, AddObjective(forward, options));
+  EBB_RETURN_IF_ERROR(AddTraining(objective.graph, options, objective.loss));
+  return std::move(objective.graph);
 }
 
 absl::StatusOr<Graph> BuildEvalGraph(const Graph& forward, const TrainingOptions& options) {

@@ -102,9 +102,10 @@ class NodeChecker {
  private:
   absl::Status CheckPhase(const Node& node) {
     if (node.phase > Phase::kUpdate) return Invalid("unknown phase");
-    // Updates come between backward nodes.
+    // Updates come between backward nodes; after backward the next micro-batch may begin.
     const Phase stage = node.phase == Phase::kUpdate ? Phase::kBackward : node.phase;
-    if (stage < stage_) {
+    const bool begins_again = stage == Phase::kForward && stage_ == Phase::kBackward;
+    if (stage < stage_ && !begins_again) {
       return Invalid(absl::StrCat("phase ", Name(node.phase), " after ", Name(stage_)));
     }
     stage_ = stage;

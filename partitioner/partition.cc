@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "graph/waves.h"
 #include "partitioner/groups.h"
 
 namespace ebb::partitioner {
@@ -15,52 +16,50 @@ using graph::Graph;
 using graph::Liveness;
 using graph::Node;
 using graph::Phase;
+using graph::Wave;
 
-// Forward and loss nodes come first; what follows mirrors them.
-int ForwardEnd(const Graph& graph) {
-  const auto end = std::find_if(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) {
-    return node.phase == Phase::kBackward || node.phase == Phase::kUpdate;
-  });
-  return static_cast<int>(end - graph.nodes.begin());
-}
+size_t ForwardNodes(const Wave& wave) { return static_cast<size_t>(wave.turn - wave.first); }
+
+// The place of a node among its wave's.
+size_t At(const Wave& wave, int node) { return static_cast<size_t>(node - wave.first); }
 
 // What every forward node leaves behind for backward.
-std::vector<Bytes> SavedBytes(const Liveness& liveness, int forward_end) {
-  std::vector<Bytes> saved(static_cast<size_t>(forward_end));
+std::vector<Bytes> SavedBytes(const Liveness& liveness, const Wave& wave) {
+  std::vector<Bytes> saved(ForwardNodes(wave));
   for (const graph::Buffer& buffer : liveness.buffers) {
-    if (buffer.cls != graph::BufferClass::kSaved || buffer.first >= forward_end) continue;
-    saved[static_cast<size_t>(buffer.first)] += buffer.bytes;
+    if (buffer.cls != graph::BufferClass::kSaved || !wave.HasForward(buffer.first)) continue;
+    saved[At(wave, buffer.first)] += buffer.bytes;
   }
   return saved;
 }
 
 // Where nothing is saved (evaluation), what every node makes.
-std::vector<Bytes> MadeBytes(const Liveness& liveness, int forward_end) {
-  std::vector<Bytes> made(static_cast<size_t>(forward_end));
+std::vector<Bytes> MadeBytes(const Liveness& liveness, const Wave& wave) {
+  std::vector<Bytes> made(ForwardNodes(wave));
   for (const graph::Buffer& buffer : liveness.buffers) {
-    if (buffer.first < forward_end) made[static_cast<size_t>(buffer.first)] += buffer.bytes;
+    if (wave.HasForward(buffer.first)) made[At(wave, buffer.first)] += buffer.bytes;
   }
   return made;
 }
 
 // Bytes that a forward node at or after `i` reads and one before `i` made, for every cut before i.
-std::vector<Bytes> CrossingBytes(const Graph& graph, const Liveness& liveness, int forward_end) {
+std::vector<Bytes> CrossingBytes(const Graph& graph, const Liveness& liveness, const Wave& wave) {
   std::vector<int> last_read(liveness.buffers.size(), -1);
-  for (int i = 0; i < forward_end; ++i) {
+  for (int i = wave.first; i < wave.turn; ++i) {
     for (ValueId input : graph.nodes[static_cast<size_t>(i)].inputs) {
       if (!input.valid() || input.index() >= liveness.buffer_of.size()) continue;
       const int buffer = liveness.buffer_of[input.index()];
       if (buffer >= 0) last_read[static_cast<size_t>(buffer)] = i;
     }
   }
-  std::vector<Bytes> change(static_cast<size_t>(forward_end) + 2);
+  std::vector<Bytes> change(ForwardNodes(wave) + 2);
   for (size_t b = 0; b < liveness.buffers.size(); ++b) {
     const graph::Buffer& buffer = liveness.buffers[b];
-    if (last_read[b] <= buffer.first) continue;
-    change[static_cast<size_t>(buffer.first) + 1] += buffer.bytes;
-    change[static_cast<size_t>(last_read[b]) + 1] -= buffer.bytes;
+    if (!wave.HasForward(buffer.first) || last_read[b] <= buffer.first) continue;
+    change[At(wave, buffer.first) + 1] += buffer.bytes;
+    change[At(wave, last_read[b]) + 1] -= buffer.bytes;
   }
-  std::vector<Bytes> crossing(static_cast<size_t>(forward_end));
+  std::vector<Bytes> crossing(ForwardNodes(wave));
   Bytes now;
   for (size_t i = 0; i < crossing.size(); ++i) crossing[i] = now += change[i];
   return crossing;
@@ -78,15 +77,17 @@ int NumGroups(const std::vector<Bytes>& weights, const PartitionOptions& options
   return static_cast<int>(std::clamp<int64_t>(groups, 1, static_cast<int64_t>(weights.size())));
 }
 
-// The group of every node from `forward_end` on: its mirror's, made non-increasing. A group ends
-// where no later node belongs to it or to one above it.
-std::vector<int> MirroredGroups(const Graph& graph, int forward_end,
+// The group of every node in [turn, end): its mirror's, made non-increasing. A group ends where no
+// later node belongs to it or to one above it.
+std::vector<int> MirroredGroups(const Graph& graph, const Wave& wave,
                                 const std::vector<int>& group_of, int end) {
   std::vector<int> groups;
   int wanted = group_of.back();
-  for (int i = forward_end; i < end; ++i) {
+  for (int i = wave.turn; i < end; ++i) {
     const NodeId mirror = graph.nodes[static_cast<size_t>(i)].mirror;
-    if (mirror.valid() && mirror.value() < forward_end) wanted = group_of[mirror.index()];
+    if (mirror.valid() && wave.HasForward(mirror.value())) {
+      wanted = group_of[At(wave, mirror.value())];
+    }
     groups.push_back(wanted);
   }
   for (size_t i = groups.size(); i-- > 1;) groups[i - 1] = std::max(groups[i - 1], groups[i]);
@@ -94,22 +95,59 @@ std::vector<int> MirroredGroups(const Graph& graph, int forward_end,
 }
 
 // Updates put off to the step's end belong to all groups at once: where they begin.
-int DeferredUpdates(const Graph& graph, int forward_end, const std::vector<int>& group_of) {
-  const int count = static_cast<int>(graph.nodes.size());
-  int tail = count;
-  while (tail > forward_end && graph.nodes[static_cast<size_t>(tail) - 1].phase == Phase::kUpdate) {
+int DeferredUpdates(const Graph& graph, const Wave& wave, const std::vector<int>& group_of) {
+  int tail = wave.end;
+  while (tail > wave.turn && graph.nodes[static_cast<size_t>(tail) - 1].phase == Phase::kUpdate) {
     --tail;
   }
-  const std::vector<int> groups = MirroredGroups(graph, forward_end, group_of, tail);
+  const std::vector<int> groups = MirroredGroups(graph, wave, group_of, tail);
   // The group that is open when the tail begins, without the tail's own say.
   const int open = groups.empty() ? group_of.back() : groups.back();
-  for (int i = tail; i < count; ++i) {
+  for (int i = tail; i < wave.end; ++i) {
     const NodeId mirror = graph.nodes[static_cast<size_t>(i)].mirror;
-    if (mirror.valid() && mirror.value() < forward_end && group_of[mirror.index()] > open) {
+    if (mirror.valid() && wave.HasForward(mirror.value()) &&
+        group_of[At(wave, mirror.value())] > open) {
       return tail;
     }
   }
-  return count;
+  return wave.end;
+}
+
+// Appends the sub-models of one wave.
+void SplitWave(const Graph& graph, const Liveness& liveness, const PartitionOptions& options,
+               const Wave& wave, std::vector<SubModel>* sub_models) {
+  const std::vector<Bytes> saved = SavedBytes(liveness, wave);
+  const bool any_saved =
+      std::any_of(saved.begin(), saved.end(), [](Bytes bytes) { return bytes > Bytes(0); });
+  const std::vector<Bytes> weights = any_saved ? saved : MadeBytes(liveness, wave);
+  const int num_groups = NumGroups(weights, options);
+  // Greedy filling may need fewer groups; cutting one in two never raises the maximum.
+  const std::vector<int> firsts = BestCuts(weights, CrossingBytes(graph, liveness, wave),
+                                           num_groups, LeastMaximum(weights, num_groups));
+  const auto add = [&](int first, int last) {
+    sub_models->push_back({first, last, graph.nodes[static_cast<size_t>(first)].phase, Bytes(0)});
+  };
+  std::vector<int> group_of(ForwardNodes(wave));
+  for (int g = 0; g < num_groups; ++g) {
+    const auto begin = static_cast<size_t>(firsts[static_cast<size_t>(g)]);
+    const auto end = g + 1 < num_groups ? static_cast<size_t>(firsts[static_cast<size_t>(g) + 1])
+                                        : ForwardNodes(wave);
+    add(wave.first + static_cast<int>(begin), wave.first + static_cast<int>(end) - 1);
+    for (size_t i = begin; i < end; ++i) {
+      group_of[i] = g;
+      sub_models->back().saved += saved[i];
+    }
+  }
+  const int tail = DeferredUpdates(graph, wave, group_of);
+  const std::vector<int> mirrored = MirroredGroups(graph, wave, group_of, tail);
+  int first = wave.turn;
+  for (int i = wave.turn; i < tail; ++i) {
+    const auto at = static_cast<size_t>(i - wave.turn);
+    if (at + 1 < mirrored.size() && mirrored[at + 1] == mirrored[at]) continue;
+    add(first, i);
+    first = i + 1;
+  }
+  if (tail < wave.end) add(tail, wave.end - 1);
 }
 
 }  // namespace
@@ -128,45 +166,15 @@ absl::StatusOr<Partition> Split(const Graph& graph, const Liveness& liveness,
         "partition: need quantum > 0 and 1 <= min_groups <= max_groups, not quantum ",
         options.quantum.count(), ", ", options.min_groups, " and ", options.max_groups));
   }
-  const int count = static_cast<int>(graph.nodes.size());
-  const int forward_end = ForwardEnd(graph);
-  if (forward_end == 0) {
+  const std::vector<Wave> waves = graph::WavesOf(graph);
+  if (waves.empty() || ForwardNodes(waves[0]) == 0) {
     return absl::InvalidArgumentError("partition: the graph has no forward nodes");
   }
-  const std::vector<Bytes> saved = SavedBytes(liveness, forward_end);
-  const bool any_saved =
-      std::any_of(saved.begin(), saved.end(), [](Bytes bytes) { return bytes > Bytes(0); });
-  const std::vector<Bytes> weights = any_saved ? saved : MadeBytes(liveness, forward_end);
-  const int num_groups = NumGroups(weights, options);
-  // Greedy filling may need fewer groups; cutting one in two never raises the maximum.
-  const std::vector<int> firsts = BestCuts(weights, CrossingBytes(graph, liveness, forward_end),
-                                           num_groups, LeastMaximum(weights, num_groups));
-
   Partition partition;
   partition.quantum = options.quantum;
-  const auto add = [&](int first, int last) {
-    partition.sub_models.push_back(
-        {first, last, graph.nodes[static_cast<size_t>(first)].phase, Bytes(0)});
-  };
-  std::vector<int> group_of(static_cast<size_t>(forward_end));
-  for (int g = 0; g < num_groups; ++g) {
-    const int end = g + 1 < num_groups ? firsts[static_cast<size_t>(g) + 1] : forward_end;
-    add(firsts[static_cast<size_t>(g)], end - 1);
-    for (int i = firsts[static_cast<size_t>(g)]; i < end; ++i) {
-      group_of[static_cast<size_t>(i)] = g;
-      partition.sub_models.back().saved += saved[static_cast<size_t>(i)];
-    }
+  for (const Wave& wave : waves) {
+    SplitWave(graph, liveness, options, wave, &partition.sub_models);
   }
-  const int tail = DeferredUpdates(graph, forward_end, group_of);
-  const std::vector<int> mirrored = MirroredGroups(graph, forward_end, group_of, tail);
-  int first = forward_end;
-  for (int i = forward_end; i < tail; ++i) {
-    const auto at = static_cast<size_t>(i - forward_end);
-    if (at + 1 < mirrored.size() && mirrored[at + 1] == mirrored[at]) continue;
-    add(first, i);
-    first = i + 1;
-  }
-  if (tail < count) add(tail, count - 1);
   return partition;
 }
 

@@ -26,7 +26,7 @@ struct Partition {
 
 struct PartitionOptions {
   Bytes quantum;        // memory a sub-model aims at, the same for all jobs of a device
-  int max_groups = 16;  // forward groups
+  int max_groups = 16;  // forward groups, of every micro-batch
   int min_groups = 1;
 };
 
@@ -34,7 +34,8 @@ struct PartitionOptions {
 // saved bytes. Binary search on the largest group with greedy fill, then the least sum of squared
 // deviations under that cap; ties to fewer bytes crossing the cuts; never more groups than
 // total/largest unit. Backward and update nodes go where their mirrors are; updates put off to the
-// step's end are a sub-model of their own. InvalidArgument for a graph without forward nodes or
+// step's end are a sub-model of their own. Micro-batches (graph/micro_batch.h) are cut one by one,
+// each as if it were alone. InvalidArgument for a graph that does not begin with forward nodes or
 // options that contradict themselves.
 absl::StatusOr<Partition> Split(const graph::Graph& graph, const graph::Liveness& liveness,
                                 const PartitionOptions& options);

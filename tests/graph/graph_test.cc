@@ -195,6 +195,10 @@ TEST(Verify, RefusesPhasesOutOfOrderAndBackwardNodesWithoutMirror) {
   const std::string start = "x = input f32[3]; a = Relu(x)\n";
   EXPECT_THAT(Refusal(Parse(start + "b = Relu(x) @loss\n c = Relu(x)")),
               HasSubstr("phase forward after loss"));
+  EXPECT_THAT(Refusal(Parse(start + "b = Relu(x) @backward a\n c = Relu(x) @loss")),
+              HasSubstr("phase loss after backward"));
+  // The next micro-batch.
+  EXPECT_TRUE(Verify(Parse(start + "b = Relu(x) @backward a\n c = Relu(x)")).ok());
   EXPECT_THAT(Refusal(Parse(start + "b = Relu(x) @backward")), HasSubstr("needs a mirror"));
   EXPECT_THAT(Refusal(Parse(start + "b = Relu(x) @backward a\n c = Relu(x) @backward b")),
               HasSubstr("mirror"));

@@ -50,20 +50,29 @@ struct Training {
   }
 };
 
+enum class Updates { kNone, kEach };
+
 // Forward nodes that save `saved[i]` bytes each, a loss node, then for each forward node from the
-// last a backward and an update node.
-Training Chain(const std::vector<int64_t>& saved) {
-  Training t;
+// last a backward node and, if wanted, an update.
+void AppendChain(const std::vector<int64_t>& saved, Updates updates, Training* t) {
   const int n = static_cast<int>(saved.size());
-  for (int i = 0; i < n; ++i) t.AddNode(Phase::kForward);
-  t.AddNode(Phase::kLoss);
+  const int first = static_cast<int>(t->graph.nodes.size());
+  std::vector<int> backward(saved.size());
+  for (int i = 0; i < n; ++i) t->AddNode(Phase::kForward);
+  t->AddNode(Phase::kLoss);
   for (int i = n - 1; i >= 0; --i) {
-    t.AddNode(Phase::kBackward, i);
-    t.AddNode(Phase::kUpdate, i);
+    backward[static_cast<size_t>(i)] = t->AddNode(Phase::kBackward, first + i);
+    if (updates == Updates::kEach) t->AddNode(Phase::kUpdate, first + i);
   }
   for (int i = 0; i < n; ++i) {
-    t.AddBuffer(saved[static_cast<size_t>(i)], i, {i + 1, n + 1 + 2 * (n - 1 - i)}, true);
+    const auto at = static_cast<size_t>(i);
+    t->AddBuffer(saved[at], first + i, {first + i + 1, backward[at]}, true);
   }
+}
+
+Training Chain(const std::vector<int64_t>& saved) {
+  Training t;
+  AppendChain(saved, Updates::kEach, &t);
   return t;
 }
 
@@ -148,6 +157,23 @@ TEST(Partition, TiesGoToFewerCrossingBytes) {
   u.AddBuffer(1000, 1, {2}, false);
   EXPECT_THAT(Ranges(MustSplit(u, Options(10))),
               ElementsAre(std::pair(0, 0), std::pair(1, 3), std::pair(4, 7), std::pair(8, 9)));
+}
+
+TEST(Partition, MicroBatchesAreCutOneByOne) {
+  Training t;
+  AppendChain({10, 10, 10, 10}, Updates::kNone, &t);  // nodes 0 to 8
+  AppendChain({10, 10, 10, 10}, Updates::kEach, &t);  // nodes 9 to 21
+  // A gradient that waits for the second part, and an input that both read.
+  t.AddBuffer(1000, 8, {20}, false);
+  t.AddBuffer(1000, 0, {2, 11}, false);
+  const Partition partition = MustSplit(t, Options(20));
+  EXPECT_THAT(Ranges(partition), ElementsAre(std::pair(0, 1), std::pair(2, 4), std::pair(5, 6),
+                                             std::pair(7, 8), std::pair(9, 10), std::pair(11, 13),
+                                             std::pair(14, 17), std::pair(18, 21)));
+  std::vector<int64_t> saved;
+  for (const SubModel& sub_model : partition.sub_models) saved.push_back(sub_model.saved.count());
+  EXPECT_THAT(saved, ElementsAre(20, 20, 0, 0, 20, 20, 0, 0));
+  EXPECT_EQ(partition.sub_models[4].phase, Phase::kForward);
 }
 
 TEST(Partition, CutsWhereTheGroupChangesForGood) {

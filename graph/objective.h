@@ -1,0 +1,20 @@
+// What is trained and what is measured: a forward graph with its loss and metrics. Private to
+// graph; pure.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "graph/graph.h"
+#include "graph/training.h"
+
+namespace ebb::graph {
+
+// The output that the loss reads. InvalidArgument: no forward graph, or options that do not fit it.
+absl::StatusOr<ValueId> CheckForward(const Graph& forward, const TrainingOptions& options);
+
+struct Objective {
+  Graph graph;   // live forward nodes, then phase loss: the loss and the metrics
+  ValueId loss;  // of "metric/loss" or what that copies
+};
+absl::StatusOr<Objective> AddObjective(const Graph& forward, const TrainingOptions& options);
+
+}  // namespace ebb::graph
