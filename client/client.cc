@@ -126,6 +126,14 @@ absl::StatusOr<v1::Job> Client::Submit(const v1::JobSpec& spec,
   EBB_CALL(Submit, v1::Job, request);
 }
 
+absl::StatusOr<v1::EstimateResponse> Client::Estimate(const v1::JobSpec& spec,
+                                                      const std::vector<std::string>& devices) {
+  v1::EstimateRequest request;
+  *request.mutable_spec() = spec;
+  request.mutable_devices()->Add(devices.begin(), devices.end());
+  EBB_CALL(Estimate, v1::EstimateResponse, request);
+}
+
 absl::StatusOr<v1::Job> Client::Get(const std::string& job) {
   v1::GetRequest request;
   request.set_job(job);

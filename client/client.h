@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +32,9 @@ class Client {
   Client(std::shared_ptr<grpc::Channel> channel, std::string address);
 
   absl::StatusOr<v1::Job> Submit(const v1::JobSpec& spec, const std::string& idempotency_key = "");
+  // What Submit would say; `devices`: "live", "sim:PROFILE"; none: live.
+  absl::StatusOr<v1::EstimateResponse> Estimate(const v1::JobSpec& spec,
+                                                const std::vector<std::string>& devices = {});
   absl::StatusOr<v1::Job> Get(const std::string& job);
   absl::StatusOr<v1::ListResponse> List(const std::map<std::string, std::string>& labels = {});
   // Calls `on_update` for every message until the job has ended or it returns false.

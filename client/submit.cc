@@ -91,7 +91,7 @@ absl::Status Uploader::UploadOne(const std::string& directory, absl::string_view
   return absl::OkStatus();
 }
 
-absl::Status Uploader::Upload(const std::string& directory, v1::JobSpec* spec) {
+absl::Status Uploader::UploadModel(const std::string& directory, v1::JobSpec* spec) {
   v1::Model* model = spec->mutable_model();
   if (model->has_onnx()) {
     EBB_RETURN_IF_ERROR(
@@ -101,6 +101,12 @@ absl::Status Uploader::Upload(const std::string& directory, v1::JobSpec* spec) {
     EBB_RETURN_IF_ERROR(
         UploadOne(directory, "model.graph", v1::OBJECT_KIND_GRAPH, model->mutable_graph()));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Uploader::Upload(const std::string& directory, v1::JobSpec* spec) {
+  EBB_RETURN_IF_ERROR(UploadModel(directory, spec));
+  v1::Model* model = spec->mutable_model();
   if (!model->weights().empty()) {
     EBB_RETURN_IF_ERROR(
         UploadOne(directory, "model.weights", v1::OBJECT_KIND_WEIGHTS, model->mutable_weights()));

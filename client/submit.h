@@ -22,6 +22,8 @@ class Uploader {
  public:
   explicit Uploader(Client* client) : client_(client) {}
   absl::Status Upload(const std::string& directory, v1::JobSpec* spec);
+  // The model alone, which is all that an estimate reads.
+  absl::Status UploadModel(const std::string& directory, v1::JobSpec* spec);
   // A daemon's message with the paths of the files that it calls by their content.
   std::string WithPaths(absl::string_view message) const;
 

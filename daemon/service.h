@@ -24,6 +24,8 @@ class Service final : public v1::Ebb::Service {
       : engine_(engine), store_(store), resolver_(resolver) {}
 
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest*, v1::Job*) override;
+  grpc::Status Estimate(grpc::ServerContext*, const v1::EstimateRequest*,
+                        v1::EstimateResponse*) override;
   grpc::Status Get(grpc::ServerContext*, const v1::GetRequest*, v1::Job*) override;
   grpc::Status List(grpc::ServerContext*, const v1::ListRequest*, v1::ListResponse*) override;
   grpc::Status Watch(grpc::ServerContext*, const v1::WatchRequest*,

@@ -40,6 +40,7 @@ constexpr absl::string_view kSupported[] = {"name",
                                             "data.val.drop_last",
                                             "bind",
                                             "batch_size.fixed",
+                                            "batch_size.auto",
                                             "loss.cross_entropy.label_smoothing",
                                             "loss.cross_entropy.ignore_index",
                                             "loss.mse",
@@ -123,7 +124,6 @@ const absl::flat_hash_map<absl::string_view, absl::string_view>& Advice() {
       {"data.train.feed", "store the data as a file"},
       {"data.val.feed", "store the data as a file"},
       {"data.val.batch_size", "evaluation uses the job's batch_size"},
-      {"batch_size.auto", "give a number of rows"},
       {"stop.device_time", "give stop.steps, stop.epochs or stop.samples"},
   };
   return *advice;

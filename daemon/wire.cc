@@ -27,7 +27,8 @@ absl::Status CheckText(absl::string_view field, absl::string_view text, size_t l
   return absl::OkStatus();
 }
 
-absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, runtime::ModelSpec* model) {
+absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, Files files,
+                           runtime::ModelSpec* model) {
   const v1::Model& wire = spec.model();
   switch (wire.source_case()) {
     case v1::Model::kOnnx: {
@@ -40,6 +41,10 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, runtime:
       if (wire.has_overrides() || wire.has_bn()) {
         return Invalid(absl::StrCat(wire.has_bn() ? "model.bn" : "model.overrides",
                                     " applies to model.onnx; a serialised graph says it itself"));
+      }
+      if (spec.batch_size().has_auto_()) {
+        return Invalid(
+            "batch_size: auto: a serialised graph has its batch bound; give that number of rows");
       }
       auto bytes = resolver->Read(wire.graph());
       if (!bytes.ok()) return Annotate(bytes.status(), "model.graph");
@@ -60,7 +65,7 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, runtime:
     default:
       return Invalid("model needs onnx, graph or zoo");
   }
-  if (!wire.weights().empty()) {
+  if (!wire.weights().empty() && files == Files::kAll) {
     auto weights = resolver->Weights(wire.weights());
     if (!weights.ok()) return Annotate(weights.status(), "model.weights");
     model->weights = *std::move(weights);
@@ -94,7 +99,8 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, runtime:
 }
 
 absl::StatusOr<runtime::DataSource> DataFromWire(absl::string_view field,
-                                                 const v1::DataSource& wire, Resolver* resolver) {
+                                                 const v1::DataSource& wire, Resolver* resolver,
+                                                 Files files) {
   if (wire.source_case() != v1::DataSource::kFile)
     return Invalid(absl::StrCat(field, " needs file"));
   data::CsvOptions csv;
@@ -104,6 +110,7 @@ absl::StatusOr<runtime::DataSource> DataFromWire(absl::string_view field,
     csv.label_column = static_cast<int>(wire.label_column());
   }
   runtime::DataSource source;
+  if (files == Files::kModel) return source;
   auto loaded = resolver->Load(wire.file(), csv);
   if (!loaded.ok()) return Annotate(loaded.status(), absl::StrCat(field, ".file"));
   source.data = *std::move(loaded);
@@ -170,6 +177,15 @@ absl::Status ResourcesFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   return absl::OkStatus();
 }
 
+absl::Status BatchSizeFromWire(const v1::BatchSize& wire, runtime::JobSpec* job) {
+  job->batch_auto = wire.has_auto_();
+  if (job->batch_auto) return absl::OkStatus();
+  if (!wire.has_fixed()) return Invalid("batch_size is missing; give a number of rows, or auto");
+  EBB_RETURN_IF_ERROR(CheckCount("batch_size", wire.fixed(), 1, 1 << 24));
+  job->batch_size = wire.fixed();
+  return absl::OkStatus();
+}
+
 absl::Status LabelsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   EBB_RETURN_IF_ERROR(CheckText("name", spec.name(), 128));
   job->name = spec.name().empty() ? "job" : spec.name();
@@ -184,15 +200,13 @@ absl::Status LabelsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
 
 }  // namespace
 
-absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolver* resolver) {
+absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolver* resolver,
+                                                 Files files) {
   // What is cheap to check comes first: a typo in the last field should not wait for a data set.
   EBB_RETURN_IF_ERROR(CheckSupported(spec));
   runtime::JobSpec job;
   EBB_RETURN_IF_ERROR(LabelsFromWire(spec, &job));
-  if (spec.batch_size().kind_case() != v1::BatchSize::kFixed)
-    return Invalid("batch_size is missing");
-  EBB_RETURN_IF_ERROR(CheckCount("batch_size", spec.batch_size().fixed(), 1, 1 << 24));
-  job.batch_size = spec.batch_size().fixed();
+  EBB_RETURN_IF_ERROR(BatchSizeFromWire(spec.batch_size(), &job));
   EBB_RETURN_IF_ERROR(BindFromWire(spec, &job));
   EBB_RETURN_IF_ERROR(LossFromWire(spec, &job));
   EBB_RETURN_IF_ERROR(OptimizerFromWire(spec, &job));
@@ -204,13 +218,14 @@ absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolv
   job.seed_init = spec.seed().init();
   job.seed_data = spec.seed().data();
   job.seed_dropout = spec.seed().dropout();
-  EBB_RETURN_IF_ERROR(ModelFromWire(spec, resolver, &job.model));
+  EBB_RETURN_IF_ERROR(ModelFromWire(spec, resolver, files, &job.model));
   // A device that computes needs data: the engine says so.
   if (spec.data().has_train()) {
-    EBB_ASSIGN_OR_RETURN(job.train, DataFromWire("data.train", spec.data().train(), resolver));
+    EBB_ASSIGN_OR_RETURN(job.train,
+                         DataFromWire("data.train", spec.data().train(), resolver, files));
   }
   if (spec.data().has_val()) {
-    EBB_ASSIGN_OR_RETURN(job.val, DataFromWire("data.val", spec.data().val(), resolver));
+    EBB_ASSIGN_OR_RETURN(job.val, DataFromWire("data.val", spec.data().val(), resolver, files));
     job.val->tail = data::BatchSource::Tail::kPad;
   }
   return job;

@@ -15,8 +15,12 @@
 
 namespace ebb::daemon {
 
+// What is loaded of the files that a spec refers to: all, or only the model, which gives the sizes.
+enum class Files { kAll, kModel };
+
 // Checks the spec and loads what it refers to. InvalidArgument and Unimplemented name the field.
-absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolver* resolver);
+absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolver* resolver,
+                                                 Files files = Files::kAll);
 
 // The parts of a spec that need no files; JobSpecFromWire calls them.
 absl::Status LossFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);
@@ -33,6 +37,7 @@ v1::MetricPoint ToWire(const runtime::MetricPoint& point);
 v1::MemoryReport ToWire(const runtime::MemoryReport& memory, const runtime::OverlapReport& overlap);
 v1::DeviceReport ToWire(const runtime::DeviceReport& report);
 v1::ExplainReport ToWire(JobId id, const runtime::ExplainReport& report);
+v1::Estimate ToWire(const std::string& device, const runtime::EstimateReport& report);
 v1::StoredObject ToWire(const ObjectInfo& info);
 
 }  // namespace ebb::daemon

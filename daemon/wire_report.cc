@@ -218,6 +218,42 @@ v1::ExplainReport ToWire(JobId id, const runtime::ExplainReport& report) {
   return wire;
 }
 
+v1::Estimate ToWire(const std::string& device, const runtime::EstimateReport& report) {
+  v1::Estimate wire;
+  wire.set_device(device);
+  const runtime::Verdict& verdict = report.verdict;
+  wire.set_verdict(verdict.kind == runtime::Verdict::Kind::kFitsNow ? v1::Estimate::VERDICT_FITS_NOW
+                   : verdict.kind == runtime::Verdict::Kind::kAfter ? v1::Estimate::VERDICT_AFTER
+                                                                    : v1::Estimate::VERDICT_NEVER);
+  wire.set_text(Escaped(report.text));
+  if (verdict.after.valid()) wire.set_after(JobLabel(verdict.after));
+  if (verdict.wait) SetDuration(absl::Microseconds(verdict.wait->count()), wire.mutable_wait());
+  wire.set_batch_size(report.batch_size);
+  wire.set_pool_bytes(report.pool.count());
+  wire.set_resident_bytes(report.resident.count());
+  wire.set_staging_bytes(report.staging.count());
+  wire.set_step_peak_bytes(report.step_peak.count());
+  wire.set_live_peak_bytes(report.live_peak.count());
+  wire.set_host_bytes(report.host.count());
+  wire.set_alone_bytes(report.alone.count());
+  wire.set_two_bytes(report.two.count());
+  wire.set_copies(report.copies);
+  if (report.largest_alone) wire.set_largest_batch_alone(*report.largest_alone);
+  if (report.largest_beside_equal) {
+    wire.set_largest_batch_beside_equal(*report.largest_beside_equal);
+  }
+  if (report.largest_now) wire.set_largest_batch_now(*report.largest_now);
+  if (report.step_time) {
+    SetDuration(absl::Microseconds(report.step_time->count()), wire.mutable_step_time());
+  }
+  wire.set_device_name(Escaped(report.device.name));
+  wire.set_simulated(!report.device.profile.empty());
+  wire.set_constants_sha256(report.device.constants_sha256);
+  wire.set_others_bytes(verdict.ledger.others.count());
+  wire.set_lane_bytes(verdict.ledger.lane.count());
+  return wire;
+}
+
 v1::StoredObject ToWire(const ObjectInfo& info) {
   v1::StoredObject wire;
   wire.set_handle(absl::StrCat("sha256:", info.sha256));

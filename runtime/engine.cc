@@ -6,7 +6,6 @@
 #include "base/status.h"
 #include "runtime/board.h"
 #include "runtime/engine_loop.h"
-#include "runtime/needs.h"
 #include "runtime/predict.h"
 #include "runtime/prepare.h"
 #include "runtime/resident.h"
@@ -34,10 +33,15 @@ class EngineImpl final : public Engine {
   }
 
   absl::StatusOr<JobId> Submit(JobSpec spec) override {
+    if (spec.batch_auto) {
+      EBB_ASSIGN_OR_RETURN(spec.batch_size, AutoBatch(spec, Present(), *device_, options_.quantum));
+    }
     const PrepareOptions prepare{.quantum = options_.quantum, .memory = options_.memory};
     EBB_ASSIGN_OR_RETURN(std::unique_ptr<PreparedJob> prepared,
                          Prepare(std::move(spec), *device_, prepare));
-    EBB_RETURN_IF_ERROR(CheckFits(*prepared));
+    EBB_RETURN_IF_ERROR(CheckFits(*prepared,
+                                  EmptyPool(options_.memory, device_->granules().granule()),
+                                  *device_, options_.quantum));
     prepared->predicted_step = PredictStep(
         *prepared, device_->spec(),
         prepared->spec.max_in_flight > 0 ? prepared->spec.max_in_flight : options_.max_in_flight);
@@ -45,6 +49,11 @@ class EngineImpl final : public Engine {
     JobId id;
     if (!loop_.Call([&] { id = loop_.Submit(std::move(prepared)); })) return Stopped();
     return id;
+  }
+
+  absl::StatusOr<EstimateReport> Estimate(JobSpec spec) const override {
+    return EstimateJob(std::move(spec), Present(), *device_,
+                       {.quantum = options_.quantum, .max_in_flight = options_.max_in_flight});
   }
 
   absl::StatusOr<JobInfo> Get(JobId job) const override { return board_.Get(job); }
@@ -111,26 +120,10 @@ class EngineImpl final : public Engine {
     return status;
   }
 
-  // Nobody else is there.
-  AdmissionState Alone() const {
-    const Bytes granule = device_->granules().granule();
-    return {.pool = granule * (options_.memory.count() / granule.count()), .granule = granule};
-  }
-
-  // What could never run is refused, with the largest batch that could.
-  absl::Status CheckFits(const PreparedJob& job) const {
-    const AdmissionState alone = Alone();
-    const Verdict verdict = Ask(alone, NeedsOf(JobId(), job));
-    if (verdict.kind != Verdict::Kind::kNever) return absl::OkStatus();
-    const int64_t batch =
-        LargestBatchBeside(job.spec, alone, *device_, options_.quantum, job.spec.batch_size - 1);
-    return absl::ResourceExhaustedError(absl::StrCat(
-        InWords(verdict, std::nullopt), " (", FormatBytes(job.resident.bytes), " resident, ",
-        FormatBytes(job.StagingInPool()), " staging, ", FormatBytes(job.Peak()),
-        " for a step of batch_size ", job.spec.batch_size, "); ",
-        batch > 0               ? absl::StrCat("largest batch_size that fits: ", batch)
-        : BatchIsFree(job.spec) ? "it does not fit at any batch_size"
-                                : "the model file binds the batch: give one with a smaller batch"));
+  AdmissionState Present() const {
+    AdmissionState state = EmptyPool(options_.memory, device_->granules().granule());
+    loop_.Call([&] { state = loop_.Admission(); });
+    return state;
   }
 
   std::unique_ptr<device::Device> device_;

@@ -14,6 +14,7 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "device/device.h"
+#include "runtime/estimate.h"
 #include "runtime/job.h"
 #include "runtime/launch_report.h"
 #include "scheduler/scheduler.h"
@@ -130,6 +131,10 @@ class Engine {
   // error means that there is no job. InvalidArgument, Unimplemented, ResourceExhausted (can never
   // fit: says how many bytes it needs, how many there are and the largest batch that fits).
   virtual absl::StatusOr<JobId> Submit(JobSpec spec) = 0;
+
+  // What Submit would say, and what the job would take, beside the jobs that are there. Data and
+  // initial values may be missing.
+  virtual absl::StatusOr<EstimateReport> Estimate(JobSpec spec) const = 0;
 
   virtual absl::StatusOr<JobInfo> Get(JobId job) const = 0;
   virtual std::vector<JobInfo> List() const = 0;

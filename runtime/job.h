@@ -80,6 +80,7 @@ struct JobSpec {
   std::optional<DataSource> val;
   std::map<std::string, std::string> bind;  // model input -> data field; missing: the same name
   int64_t batch_size = 0;
+  bool batch_auto = false;  // the engine chooses batch_size when the job comes
   graph::LossSpec loss;
   std::string target_field;  // data field that feeds loss.target; "" = bind of it or the same name
   std::vector<graph::MetricSpec> metrics;

@@ -20,9 +20,23 @@ bool BatchIsFree(const JobSpec& spec) {
   return spec.model.onnx != nullptr || !spec.model.zoo.empty();
 }
 
-int64_t LargestBatchBeside(const JobSpec& spec, const AdmissionState& state,
-                           const device::Device& device, Bytes quantum, int64_t most) {
-  if (!BatchIsFree(spec)) return 0;
+const AdmissionJob* BatchNeeds::Of(int64_t batch) {
+  const auto [it, is_new] = known_.try_emplace(batch);
+  if (is_new) {
+    JobSpec tried = spec_;
+    tried.batch_size = batch;
+    tried.train = {};  // the sizes do not depend on the data
+    if (tried.val) tried.val = DataSource{};
+    const auto prepared =
+        Prepare(std::move(tried), device_,
+                {.quantum = quantum_, .memory = memory_, .purpose = Purpose::kSizes});
+    if (prepared.ok()) it->second = NeedsOf(JobId(), **prepared);
+  }
+  return it->second ? &*it->second : nullptr;
+}
+
+int64_t BatchNeeds::Largest(const AdmissionState& state, int64_t most, int copies) {
+  if (!BatchIsFree(spec_)) return 0;
   AdmissionState others = state;  // all of them at once, whoever came first
   others.running.insert(others.running.end(), state.waiting.begin(), state.waiting.end());
   others.waiting.clear();
@@ -31,23 +45,16 @@ int64_t LargestBatchBeside(const JobSpec& spec, const AdmissionState& state,
     regions += AlignUp(job.levels[0].region, state.granule);
     lanes = std::max(lanes, job.levels[0].lane);
   }
-  const Bytes cap = spec.memory_max;
-  const Bytes memory = cap > Bytes(0) ? std::min(cap, state.pool) : state.pool;
   return LargestBatch(most, state.pool, [&](int64_t batch) -> BatchTrial {
-    JobSpec tried = spec;
-    tried.batch_size = batch;
-    tried.train = {};  // the sizes do not depend on the data
-    if (tried.val) tried.val = DataSource{};
-    const auto prepared =
-        Prepare(std::move(tried), device,
-                {.quantum = quantum, .memory = memory, .purpose = Purpose::kSizes});
-    if (!prepared.ok()) return {};
-    const AdmissionJob job = NeedsOf(JobId(), **prepared);
-    const Bytes region = AlignUp(job.levels[0].region, state.granule);
-    const auto with_lane = [&](Bytes lane) { return region + AlignUp(lane, state.granule); };
-    Bytes bytes = regions + with_lane(std::max(lanes, job.levels[0].lane));
-    if (cap > Bytes(0)) bytes = std::max(bytes, state.pool + with_lane(job.levels[0].lane) - cap);
-    return {Ask(others, job).kind == Verdict::Kind::kFitsNow, bytes};
+    const AdmissionJob* job = Of(batch);
+    if (job == nullptr) return {};
+    const Bytes region = AlignUp(job->levels[0].region, state.granule);
+    const Bytes lane = AlignUp(job->levels[0].lane, state.granule);
+    Bytes bytes = regions + region * copies + std::max(AlignUp(lanes, state.granule), lane);
+    if (job->cap > Bytes(0)) bytes = std::max(bytes, state.pool + region + lane - job->cap);
+    AdmissionState beside = others;
+    beside.running.insert(beside.running.end(), static_cast<size_t>(copies - 1), *job);
+    return {Ask(std::move(beside), *job).kind == Verdict::Kind::kFitsNow, bytes};
   });
 }
 

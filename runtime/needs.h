@@ -1,9 +1,9 @@
 // From a prepared job to what admission knows of it, and to the largest batch with which it fits.
-// Thread-safe: free functions.
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <map>
+#include <optional>
 
 #include "device/device.h"
 #include "runtime/admission.h"
@@ -17,9 +17,25 @@ AdmissionJob NeedsOf(JobId id, const PreparedJob& job);
 // Can the batch of this job's model be chosen? A serialised graph has its batch bound.
 bool BatchIsFree(const JobSpec& spec);
 
-// The largest batch within [1, most] with which the job fits at once beside those that run and wait
-// in `state`; 0: there is none, or the batch is bound.
-int64_t LargestBatchBeside(const JobSpec& spec, const AdmissionState& state,
-                           const device::Device& device, Bytes quantum, int64_t most);
+// What a job takes with other batches than its own; each is planned once. Thread rule: one owner.
+class BatchNeeds {
+ public:
+  // All three must outlive it. What needs more than `memory` is not planned to the end.
+  BatchNeeds(const JobSpec& spec, const device::Device& device, Bytes quantum, Bytes memory)
+      : spec_(spec), device_(device), quantum_(quantum), memory_(memory) {}
+
+  // Null: the job cannot be prepared with this batch.
+  const AdmissionJob* Of(int64_t batch);
+  // The largest batch within [1, most] with which `copies` of the job fit at once beside those that
+  // run and wait in `state`; 0: there is none, or the batch is bound.
+  int64_t Largest(const AdmissionState& state, int64_t most, int copies = 1);
+
+ private:
+  const JobSpec& spec_;
+  const device::Device& device_;
+  const Bytes quantum_;
+  const Bytes memory_;
+  std::map<int64_t, std::optional<AdmissionJob>> known_;
+};
 
 }  // namespace ebb::runtime

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "client/cli/commands.h"
 #include "client/cli/render.h"
@@ -43,7 +44,10 @@ int Submit(const Context& context) {
     if (context.json) {
       std::printf("%s\n", client::ToJson(*job, client::JsonStyle::kOneLine).c_str());
     } else {
-      std::printf("%s %s\n", job->id().c_str(), job->name().c_str());
+      std::printf("%s %s%s\n", job->id().c_str(), job->name().c_str(),
+                  specs[i].batch_size().has_auto_()
+                      ? absl::StrCat(", batch_size ", job->batch_size()).c_str()
+                      : "");
       for (const std::string& warning : job->warnings()) {
         std::fprintf(stderr, "ebb: %s: warning: %s\n", job->id().c_str(), warning.c_str());
       }

@@ -37,10 +37,11 @@ struct Command {
 };
 
 // In the order of the help.
-std::vector<Command> JobCommands();     // ps, show, update, cancel, pause, resume, rm, why
-std::vector<Command> SubmitCommands();  // submit, watch
-std::vector<Command> FileCommands();    // data, get
-std::vector<Command> ReportCommands();  // memory, device, explain
+std::vector<Command> JobCommands();       // ps, show, update, cancel, pause, resume, rm, why
+std::vector<Command> SubmitCommands();    // submit, watch
+std::vector<Command> EstimateCommands();  // estimate
+std::vector<Command> FileCommands();      // data, get
+std::vector<Command> ReportCommands();    // memory, device, explain
 
 // Prints "ebb: message" to stderr; the exit code that fits.
 int Fail(const absl::Status& status);

@@ -26,6 +26,7 @@ std::string JobDetails(const v1::Job& job);
 std::string MemoryPicture(const v1::MemoryReport& report);
 std::string DeviceText(const v1::DeviceReport& report);
 std::string ExplainText(const v1::ExplainReport& report);
+std::string EstimateText(const v1::EstimateResponse& response);  // a column a device
 std::string StoredTable(const v1::ListStoredResponse& stored);
 // "j-19 waits for memory: ..." or what it does instead.
 std::string WhyText(const v1::Job& job);

@@ -136,6 +136,39 @@ TEST(Render, TheJobTableLinesUp) {
   EXPECT_EQ(WhyText(queued), "j-19 is queued: needs a lane of 5.2 GiB\n");
 }
 
+TEST(Render, AnEstimateHasAColumnADevice) {
+  v1::EstimateResponse response;
+  v1::Estimate& live = *response.add_estimates();
+  live.set_device("live");
+  live.set_text("after j-3 at about 14:02 (in 12 min)");
+  live.set_batch_size(4096);
+  live.set_resident_bytes(int64_t{3} << 20);
+  live.set_two_bytes(int64_t{5} << 30);
+  live.set_largest_batch_alone(1024);
+  live.set_largest_batch_now(0);
+  v1::Estimate& sim = *response.add_estimates();
+  sim.set_device("sim:v100-16gb");
+  sim.set_text("fits now");
+  sim.set_copies(7);
+  sim.mutable_step_time()->set_nanos(12'340'000);
+  const std::string text = EstimateText(response);
+  for (const char* line :
+       {"                                 live     sim:v100-16gb\n",
+        "batch size                       4,096    0\n",
+        "resident state                   3.0 MiB  0 B\n",
+        "taken by two                     5.0 GiB  0 B\n",
+        "copies at once                   0        7\n",
+        "largest batch, alone             1,024    bound\n",
+        "largest batch, beside its equal  bound    bound\n",
+        "largest batch, now               none     bound\n",
+        "step alone (predicted)           -        12.34 ms\n",
+        "\nlive: after j-3 at about 14:02 (in 12 min)\nsim:v100-16gb: fits now\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  sim.mutable_step_time()->set_seconds(2);
+  EXPECT_THAT(EstimateText(response), HasSubstr("2.012 s\n"));
+}
+
 TEST(Render, TheLanePictureShowsBothTides) {
   v1::MemoryReport report;
   report.set_pool_bytes(1 << 20);

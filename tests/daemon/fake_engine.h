@@ -72,6 +72,23 @@ class FakeEngine final : public runtime::Engine {
     Touch(&entry);
     return id;
   }
+  absl::StatusOr<runtime::EstimateReport> Estimate(runtime::JobSpec spec) const override {
+    MutexLock lock(&mu_);
+    if (!submit_status_.ok()) return submit_status_;
+    estimated_ = std::move(spec);
+    runtime::EstimateReport report;
+    report.device.name = "fake";
+    report.verdict = {
+        .kind = runtime::Verdict::Kind::kAfter, .after = JobId(3), .wait = Micros(1'500'000)};
+    report.text = "after j-3";
+    report.batch_size = estimated_.batch_size;
+    report.largest_now = 12;
+    return report;
+  }
+  runtime::JobSpec estimated() const {
+    MutexLock lock(&mu_);
+    return estimated_;
+  }
   absl::StatusOr<runtime::JobInfo> Get(JobId id) const override {
     MutexLock lock(&mu_);
     const Entry* entry = Find(id);
@@ -182,6 +199,7 @@ class FakeEngine final : public runtime::Engine {
   mutable int waiters_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Status submit_status_ ABSL_GUARDED_BY(mu_);
   runtime::JobSpec last_spec_ ABSL_GUARDED_BY(mu_);
+  mutable runtime::JobSpec estimated_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace ebb::daemon

@@ -307,6 +307,60 @@ TEST_F(ServiceTest, ShutdownEndsWatches) {
   watcher.join();
 }
 
+TEST_F(ServiceTest, AnEstimateAsksTheEngineAndLeavesNoJob) {
+  v1::JobSpec spec = *client::ReadSpecFile(spec_path_, {"data.train.file=gone.csv"});
+  client::Uploader uploader(client_.get());
+  ASSERT_TRUE(uploader.UploadModel(files_.path(), &spec).ok());
+  const auto response = client_->Estimate(spec);
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(response->estimates_size(), 1);
+  const v1::Estimate& live = response->estimates(0);
+  EXPECT_EQ(live.device(), "live");
+  EXPECT_EQ(live.verdict(), v1::Estimate::VERDICT_AFTER);
+  EXPECT_EQ(live.after(), "j-3");
+  EXPECT_EQ(live.wait().seconds(), 1);
+  EXPECT_EQ(live.wait().nanos(), 500000000);
+  EXPECT_EQ(live.batch_size(), 2);
+  EXPECT_EQ(live.largest_batch_now(), 12);
+  EXPECT_FALSE(live.has_largest_batch_alone());
+  EXPECT_FALSE(live.has_step_time());
+  EXPECT_EQ(*engine_.estimated().model.onnx, "model");
+  EXPECT_EQ(client_->List()->jobs_size(), 0);
+  EXPECT_EQ(engine_.submits(), 0);
+  engine_.FailSubmits(absl::InvalidArgumentError("model.onnx: no model"));
+  EXPECT_EQ(client_->Estimate(spec).status(), absl::InvalidArgumentError("model.onnx: no model"));
+}
+
+TEST_F(ServiceTest, EstimatesForSimulatedDevices) {
+  v1::JobSpec spec = *client::ReadSpecFile(
+      spec_path_, {"model={zoo: mobilenet_v2}", "data={}", "batch_size=auto"});
+  const auto response = client_->Estimate(spec, {"sim:v100-16gb", "live", "sim:h200-141gb+vector"});
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(response->estimates_size(), 3);
+  const v1::Estimate& small = response->estimates(0);
+  const v1::Estimate& large = response->estimates(2);
+  EXPECT_EQ(small.device(), "sim:v100-16gb");
+  EXPECT_TRUE(small.simulated());
+  EXPECT_EQ(small.constants_sha256().size(), 64u);
+  EXPECT_EQ(response->estimates(1).device_name(), "fake");
+  EXPECT_EQ(small.verdict(), v1::Estimate::VERDICT_FITS_NOW);
+  EXPECT_EQ(small.batch_size() % 8, 0);
+  EXPECT_LT(small.largest_batch_alone() - small.batch_size(), 8);
+  EXPECT_GT(large.batch_size(), small.batch_size() * 5);
+  EXPECT_GE(small.copies(), 1);
+  EXPECT_LE(small.alone_bytes(), small.pool_bytes());
+  EXPECT_GT(small.two_bytes(), small.alone_bytes());
+  EXPECT_GT(small.step_time().nanos() + small.step_time().seconds(), 0);
+
+  for (const std::string bad : {"cpu", "sim:", "sim:v100-16gb+both", "sim:/etc/passwd.yaml", ""}) {
+    const absl::Status status = client_->Estimate(spec, {"live", bad}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("there are live and sim:a100-40gb"));
+  }
+  EXPECT_EQ(client_->Estimate(spec, std::vector<std::string>(17, "live")).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(ServiceTest, JobsAreChangedAndEnded) {
   Submit();
   EXPECT_EQ(client_->Pause("1")->state(), v1::Job::STATE_PAUSED);

@@ -203,6 +203,35 @@ TEST_F(WireTest, OptimizersLossesAndSchedulesOfEachKind) {
             model::BatchNormMode::kAsExported);
 }
 
+TEST_F(WireTest, TheBatchMayBeLeftToTheEngine) {
+  const runtime::JobSpec job = Native({"batch_size=auto"});
+  EXPECT_TRUE(job.batch_auto);
+  EXPECT_EQ(job.batch_size, 0);
+  EXPECT_FALSE(Native({}).batch_auto);
+  EXPECT_THAT(ErrorOf(absl::StatusCode::kInvalidArgument,
+                      {"model={graph: " + root_.path() + "/model.onnx}", "batch_size=auto"}),
+              HasSubstr("batch_size: auto: a serialised graph has its batch bound"));
+}
+
+TEST_F(WireTest, AnEstimateReadsTheModelAndNothingElse) {
+  const auto job = JobSpecFromWire(
+      With({"data={train: {file: gone.csv, index: gone.npy}, val: {file: /gone/too.csv}}",
+            "model.weights=gone.safetensors"}),
+      resolver_.get(), Files::kModel);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_NE(job->model.onnx, nullptr);
+  EXPECT_EQ(job->train.data, nullptr);
+  ASSERT_TRUE(job->val.has_value());
+  EXPECT_EQ(job->model.weights, nullptr);
+  for (const std::string bad :
+       {"data.train.label_column=-2", "data={train: {}}", "stop.steps=0", "accumulate=3"}) {
+    const absl::Status status =
+        JobSpecFromWire(With({bad}), resolver_.get(), Files::kModel).status();
+    EXPECT_FALSE(status.ok()) << bad;
+    EXPECT_EQ(status, Convert(With({bad})).status());
+  }
+}
+
 TEST_F(WireTest, AModelOfTheZooIsAName) {
   const runtime::JobSpec job = Native({"model={zoo: resnet50, reinit: all}"});
   EXPECT_EQ(job.model.zoo, "resnet50");
@@ -235,7 +264,6 @@ TEST_F(WireTest, WhatIsNotSupportedIsRefusedByName) {
       {"data.augment.train=[hflip]", "data.augment"},
       {"data.train.drop_last=false", "data.train.drop_last: false"},
       {"data.val={file: x, drop_last: true}", "data.val.drop_last: true"},
-      {"batch_size=auto", "batch_size.auto"},
       {"accumulate=4", "accumulate"},
       {"optimizer.clip_norm=1", "optimizer.clip_norm"},
       {"optimizer.groups=[{match: a, use: adam}]", "optimizer.groups[0].use"},
@@ -340,7 +368,7 @@ TEST(Supported, EveryLeafOfTheSchemaIsActedOnOrRefusedByItsName) {
           "data.train.batch_size", "data.train.batches", "data.train.window", "data.train.range",
           "data.train.schema", "data.val.images", "data.val.tokens", "data.val.feed",
           "data.val.batch_size", "data.val.batches", "data.val.window", "data.val.range",
-          "data.val.schema", "data.val.drop_last", "data.augment", "batch_size.auto", "accumulate",
+          "data.val.schema", "data.val.drop_last", "data.augment", "accumulate",
           "optimizer.rowwise_adagrad", "optimizer.clip_norm", "optimizer.groups.use",
           "stop.device_time", "stop.early", "checkpoint.every", "loss_scale", "ema"));
 }

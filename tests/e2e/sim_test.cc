@@ -126,6 +126,47 @@ TEST_F(SimTest, EveryCommandWorksOnJobsWithoutData) {
   EXPECT_EQ(idle["classes"]["free"], idle["pool_bytes"]);
 }
 
+TEST_F(SimTest, AnEstimateSaysWhatASubmitWouldAndTheBatchMayBeLeftToTheDaemon) {
+  const std::string spec = dir_.Write("zoo.yaml",
+                                      "model: {zoo: resnet50}\nbatch_size: 64\n"
+                                      "loss: cross_entropy\noptimizer: {sgd: {lr: 0.1}}\n"
+                                      "data: {train: {file: not-there.npz}}\n"
+                                      "stop: {steps: 1000000}\n");
+  const Outcome text = Ebb({"estimate", spec, "--device", "live", "--device", "sim:v100-16gb"});
+  EXPECT_EQ(text.code, 0) << text.error;
+  EXPECT_THAT(text.output, HasSubstr("step alone (predicted)"));
+  EXPECT_THAT(text.output, HasSubstr("sim:v100-16gb: fits now: it needs "));
+  const Json one = EbbJson({"estimate", spec})["estimates"][0];
+  EXPECT_EQ(one["verdict"], "fits_now");
+  EXPECT_EQ(one["batch_size"], 64);
+  EXPECT_TRUE(EbbJson({"ps"})["jobs"].empty());
+
+  // Two zoo jobs without data, the second as large as it may be beside the first.
+  const std::string free = dir_.Write("free.yaml",
+                                      "model: {zoo: resnet50}\nbatch_size: auto\n"
+                                      "loss: cross_entropy\noptimizer: {sgd: {lr: 0.1}}\n"
+                                      "stop: {steps: 1000000000}\n");
+  ASSERT_EQ(Ebb({"submit", spec, "--set", "data={}", "--set", "name=first", "--set",
+                 "stop.steps=1000000000"})
+                .code,
+            0);
+  const Json now = EbbJson({"estimate", free})["estimates"][0];
+  const Outcome submitted = Ebb({"submit", free});
+  EXPECT_EQ(submitted.code, 0) << submitted.error;
+  EXPECT_THAT(submitted.output,
+              HasSubstr("j-2 free, batch_size " + std::to_string(now["batch_size"].get<int>())));
+  EXPECT_EQ(EbbJson({"show", "free"})["batch_size"], now["batch_size"]);
+  WatchUntil("free", [](const v1::WatchResponse& update) { return update.job().step() > 3; });
+  EXPECT_EQ(EbbJson({"show", "first"})["state"], "running");
+  const Outcome never = Ebb({"estimate", spec, "--set", "batch_size=4000"});
+  EXPECT_EQ(never.code, 5);
+  EXPECT_THAT(never.output, HasSubstr("live: never: needs at least "));
+  EXPECT_EQ(Ebb({"estimate", spec, "--device", "gpu"}).code, 2);
+  EXPECT_THAT(Ebb({"estimate", spec, "--set", "model.zoo=resnet18"}).error,
+              HasSubstr("there is no model 'resnet18'"));
+  EXPECT_EQ(Ebb({"estimate", dir_.path() + "/none.yaml"}).code, 2);
+}
+
 TEST_F(SimTest, WhatCannotBeIsRefusedInWords) {
   const std::string spec = Bare("bare", "cnn", 10);
   struct Case {

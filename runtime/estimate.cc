@@ -1,0 +1,134 @@
+#include "runtime/estimate.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status.h"
+#include "runtime/batch_search.h"
+#include "runtime/needs.h"
+#include "runtime/predict.h"
+
+namespace ebb::runtime {
+namespace {
+
+constexpr int64_t kMostRows = 1 << 24;
+
+AdmissionState WithoutJobs(const AdmissionState& state) {
+  return {.pool = state.pool, .granule = state.granule, .host = state.host};
+}
+
+int64_t RowsOf(const DataSource& source) {
+  if (source.data == nullptr) return kMostRows;
+  const auto rows = static_cast<int64_t>(source.rows.size());
+  return std::min(rows > 0 ? rows : source.data->rows(), kMostRows);
+}
+
+std::string Refusal(const PreparedJob& job, const Verdict& verdict, int64_t largest) {
+  const std::string advice =
+      largest > 0 ? absl::StrCat("largest batch_size that fits: ", largest)
+      : BatchIsFree(job.spec)
+          ? "it does not fit at any batch_size"
+          : "the serialised graph binds the batch: give one with a smaller batch";
+  return absl::StrCat(InWords(verdict, std::nullopt), " (", FormatBytes(job.resident.bytes),
+                      " resident, ", FormatBytes(job.StagingInPool()), " staging, ",
+                      FormatBytes(job.Peak()), " for a step of batch_size ", job.spec.batch_size,
+                      "); ", advice);
+}
+
+// How many equal jobs fit: at the level where it is the most.
+int64_t Copies(const AdmissionJob& job, const AdmissionState& alone) {
+  int64_t copies = 0;
+  for (const LevelNeed& level : job.levels) {
+    const Bytes region = std::max(AlignUp(level.region, alone.granule), alone.granule);
+    const Bytes room = alone.pool - AlignUp(level.lane, alone.granule);
+    int64_t fit = std::max<int64_t>(0, room.count() / region.count());
+    if (alone.host > Bytes(0) && level.host > Bytes(0)) {
+      fit = std::min(fit, alone.host.count() / level.host.count());
+    }
+    copies = std::max(copies, fit);
+  }
+  return copies;
+}
+
+}  // namespace
+
+AdmissionState EmptyPool(Bytes memory, Bytes granule) {
+  return {.pool = granule * (memory.count() / granule.count()), .granule = granule};
+}
+
+absl::Status CheckFits(const PreparedJob& job, const AdmissionState& alone,
+                       const device::Device& device, Bytes quantum) {
+  const Verdict verdict = Ask(alone, NeedsOf(JobId(), job));
+  if (verdict.kind != Verdict::Kind::kNever) return absl::OkStatus();
+  BatchNeeds needs(job.spec, device, quantum, alone.pool);
+  return absl::ResourceExhaustedError(
+      Refusal(job, verdict, needs.Largest(alone, job.spec.batch_size - 1)));
+}
+
+absl::StatusOr<int64_t> AutoBatch(const JobSpec& spec, const AdmissionState& present,
+                                  const device::Device& device, Bytes quantum) {
+  if (!BatchIsFree(spec)) {
+    return absl::InvalidArgumentError(
+        "batch_size: auto: a serialised graph has its batch bound; give that number of rows");
+  }
+  // What is wrong with the job shows at any batch.
+  JobSpec one = spec;
+  one.batch_size = 1;
+  EBB_RETURN_IF_ERROR(
+      Annotate(Prepare(std::move(one), device,
+                       {.quantum = quantum, .memory = present.pool, .purpose = Purpose::kSizes})
+                   .status(),
+               "batch_size: auto"));
+  BatchNeeds needs(spec, device, quantum, present.pool);
+  const int64_t rows = RowsOf(spec.train);
+  int64_t batch = needs.Largest(present, rows);
+  if (batch == 0) batch = needs.Largest(WithoutJobs(present), rows);
+  return std::max<int64_t>(1, RoundedBatch(batch));
+}
+
+absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& present,
+                                           const device::Device& device,
+                                           const EstimateOptions& options) {
+  if (spec.batch_auto) {
+    EBB_ASSIGN_OR_RETURN(spec.batch_size, AutoBatch(spec, present, device, options.quantum));
+  }
+  EBB_ASSIGN_OR_RETURN(
+      const std::unique_ptr<PreparedJob> job,
+      Prepare(spec, device,
+              {.quantum = options.quantum, .memory = present.pool, .purpose = Purpose::kSizes}));
+  const AdmissionState alone = WithoutJobs(present);
+  const AdmissionJob own = NeedsOf(JobId(), *job);
+  EstimateReport report{.device = device.spec(),
+                        .verdict = Ask(present, own),
+                        .batch_size = spec.batch_size,
+                        .pool = present.pool,
+                        .resident = job->resident.bytes,
+                        .staging = job->StagingInPool(),
+                        .step_peak = job->Peak(),
+                        .live_peak = job->programs[0]->live_peak,
+                        .copies = Copies(own, alone)};
+  const LevelNeed& level = own.levels[static_cast<size_t>(report.verdict.level)];
+  const Bytes region = AlignUp(level.region, alone.granule);
+  report.host = level.host;
+  report.alone = region + AlignUp(level.lane, alone.granule);
+  report.two = report.alone + region;
+  if (BatchIsFree(spec)) {
+    BatchNeeds needs(spec, device, options.quantum, present.pool);
+    report.largest_alone = needs.Largest(alone, kMostRows);
+    report.largest_beside_equal = needs.Largest(alone, kMostRows, 2);
+    report.largest_now = needs.Largest(present, kMostRows);
+  }
+  if (report.verdict.kind == Verdict::Kind::kNever) {
+    report.text = Refusal(*job, report.verdict, report.largest_alone.value_or(0));
+    return report;
+  }
+  report.step_time = PredictStep(
+      *job, device.spec(), spec.max_in_flight > 0 ? spec.max_in_flight : options.max_in_flight);
+  std::optional<absl::Time> now;
+  if (device.spec().profile.empty()) now = absl::Now();
+  report.text = absl::StrCat(InWords(report.verdict, now), ": it ", InWords(report.verdict.ledger));
+  return report;
+}
+
+}  // namespace ebb::runtime
