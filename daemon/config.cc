@@ -137,7 +137,7 @@ const std::vector<Option>& Options() {
       {"store_limit", "SIZE", "all stored files together (default 256GiB)",
        SetBytes(&Config::store_limit, Bytes(1))},
       {"host_memory", "SIZE",
-       "host memory for what jobs read (default 0: half of what --memory leaves)",
+       "host memory for what jobs read, stage and leave (default 0: half of what --memory leaves)",
        SetBytes(&Config::host_memory, Bytes(0))},
       {"log_level", "LEVEL", "debug, info, warning or error (default info)", SetLevel},
   };

@@ -18,7 +18,6 @@
 #include "base/text.h"
 #include "daemon/config.h"
 #include "daemon/files.h"
-#include "daemon/host_budget.h"
 #include "daemon/openmp.h"
 #include "daemon/resolve.h"
 #include "daemon/server.h"
@@ -28,6 +27,7 @@
 #include "daemon/store.h"
 #include "device/device.h"
 #include "runtime/engine.h"
+#include "runtime/host_budget.h"
 
 namespace ebb::daemon {
 namespace {
@@ -51,7 +51,7 @@ sigset_t BlockSignals() {
 Bytes HostShare(const Config& config, const DeviceSpec& device) {
   if (config.host_memory > Bytes(0)) return config.host_memory;
   const Bytes pool = device.host_memory ? PoolSize(config, device) : Bytes(0);
-  return std::max((HostMemory() - pool) / 2, MiB(256));
+  return std::max((runtime::HostMemory() - pool) / 2, MiB(256));
 }
 
 absl::StatusOr<std::unique_ptr<device::Device>> OpenDevice(const Config& config) {
@@ -90,6 +90,10 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
   options.max_lanes = config.max_lanes;
   options.policy = config.policy;
   options.max_in_flight = config.max_in_flight;
+  // What a simulated device stages takes nothing of this host, unless its size is being tried.
+  if (device->spec().computes || config.host_memory > Bytes(0)) {
+    options.host_budget = resolver.budget();
+  }
   if (const DeviceSpec& spec = device->spec(); !spec.profile.empty()) {
     Log(LogLevel::kInfo, "ebbd: simulated %s, overlap model %s, constants sha256:%s", spec.name,
         spec.overlap_model, spec.constants_sha256);

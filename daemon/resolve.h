@@ -13,12 +13,14 @@
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
 #include "base/units.h"
-#include "daemon/host_budget.h"
 #include "daemon/store.h"
 #include "data/dataset.h"
 #include "graph/graph.h"
+#include "runtime/host_budget.h"
 
 namespace ebb::daemon {
+
+using runtime::HostBudget;
 
 class Resolver {
  public:
@@ -35,7 +37,7 @@ class Resolver {
   // The same content is loaded once as long as someone holds it.
   absl::StatusOr<std::shared_ptr<const data::DataSet>> Load(absl::string_view reference,
                                                             const data::CsvOptions& csv);
-  Bytes host_memory_taken() const { return budget_.taken(); }
+  const HostBudget& budget() const { return budget_; }
 
  private:
   absl::StatusOr<std::string> ReadHostFile(const std::string& path, HostBudget::Share* share) const;

@@ -249,7 +249,7 @@ std::string InWords(const Verdict& verdict, std::optional<absl::Time> now) {
     }
     case Verdict::Kind::kNever: {
       constexpr const char* kWhose[] = {" of the pool", " (resources.memory_max)",
-                                        " of the host's memory"};
+                                        " of the host's memory (ebbd --host_memory)"};
       const char* whose = kWhose[static_cast<int>(verdict.limit)];
       std::string needs = FormatBytes(verdict.needs), most = FormatBytes(verdict.most);
       if (needs == most) {  // they differ in digits that are not shown

@@ -39,12 +39,11 @@ class EngineImpl final : public Engine {
     const PrepareOptions prepare{.quantum = options_.quantum, .memory = options_.memory};
     EBB_ASSIGN_OR_RETURN(std::unique_ptr<PreparedJob> prepared,
                          Prepare(std::move(spec), *device_, prepare));
-    EBB_RETURN_IF_ERROR(CheckFits(*prepared,
-                                  EmptyPool(options_.memory, device_->granules().granule()),
-                                  *device_, options_.quantum));
+    EBB_RETURN_IF_ERROR(CheckFits(*prepared, Alone(), *device_, options_.quantum));
     prepared->predicted_step = PredictStep(
         *prepared, device_->spec(),
         prepared->spec.max_in_flight > 0 ? prepared->spec.max_in_flight : options_.max_in_flight);
+    EBB_RETURN_IF_ERROR(TakeHost(prepared.get()));
     EBB_RETURN_IF_ERROR(AllocateHost(device_->spec(), prepared.get()));
     JobId id;
     if (!loop_.Call([&] { id = loop_.Submit(std::move(prepared)); })) return Stopped();
@@ -113,6 +112,14 @@ class EngineImpl final : public Engine {
   }
 
  private:
+  // The job keeps it until it has ended, its result as long as it exists.
+  absl::Status TakeHost(PreparedJob* job) const {
+    if (!options_.host_budget) return absl::OkStatus();
+    job->host_share = std::make_shared<HostBudget::Share>(*options_.host_budget);
+    return job->host_share->Grow(job->StagingOnHost() + job->ResultBytes(device_->spec()),
+                                 "what the job stages and leaves as its result");
+  }
+
   template <class F>
   absl::Status OnLoop(F&& f) {
     absl::Status status = Stopped();
@@ -120,8 +127,13 @@ class EngineImpl final : public Engine {
     return status;
   }
 
-  AdmissionState Present() const {
+  AdmissionState Alone() const {
     AdmissionState state = EmptyPool(options_.memory, device_->granules().granule());
+    if (options_.host_budget) state.host = options_.host_budget->limit();
+    return state;
+  }
+  AdmissionState Present() const {
+    AdmissionState state = Alone();
     loop_.Call([&] { state = loop_.Admission(); });
     return state;
   }

@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "device/device.h"
 #include "runtime/estimate.h"
+#include "runtime/host_budget.h"
 #include "runtime/job.h"
 #include "runtime/launch_report.h"
 #include "scheduler/scheduler.h"
@@ -28,6 +29,8 @@ struct EngineOptions {
   scheduler::Policy policy = scheduler::Policy::kFair;
   // Launched, unfinished sub-models a job that does not say itself: one executes, one follows it.
   int max_in_flight = 2;
+  // What jobs may take of the host's memory, shared with whoever loads their files; none: no limit.
+  std::optional<HostBudget> host_budget;
   // Null, or called on the engine's thread for every launch in the order in which it learns of
   // them. Must not call the engine.
   std::function<void(const LaunchReport&)> on_launch;
@@ -110,6 +113,8 @@ struct JobResult {
   graph::TensorMap weights;                 // parameters and buffers, under the model's names
   graph::TensorMap slots;                   // optimizer state
   std::shared_ptr<const std::string> onnx;  // the file the model came from; null for a graph
+  std::shared_ptr<HostBudget::Share>
+      held;  // what it takes of the host's memory, if that is counted
 };
 
 struct DeviceReport {

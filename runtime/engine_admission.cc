@@ -10,7 +10,7 @@ AdmissionState EngineLoop::Admission() const {
   AdmissionState state{.pool = pool_->budget(), .granule = pool_->granule()};
   const Micros now = device_->Now();
   const auto add = [&](const ActiveJob& job, std::vector<AdmissionJob>* to) {
-    AdmissionJob& out = to->emplace_back(NeedsOf(job.id, *job.prepared));
+    AdmissionJob& out = to->emplace_back(NeedsOf(job.id, *job.prepared, device_->spec()));
     out.paused = job.paused;
     // As fast as it is now; at first, as it would be alone.
     const double steps_per_second = job.rate.PerSecond(now);
@@ -26,6 +26,11 @@ AdmissionState EngineLoop::Admission() const {
     if (job->region != nullptr) add(*job, &state.running);
   }
   for (const JobId id : waiting_) add(*jobs_.at(id), &state.waiting);
+  if (options_.host_budget) {
+    state.host = options_.host_budget->limit();
+    state.host_taken = options_.host_budget->taken();
+    for (const auto& [id, job] : jobs_) state.host_taken -= job->prepared->host_share->taken();
+  }
   return state;
 }
 

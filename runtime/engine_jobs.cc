@@ -248,6 +248,8 @@ void EngineLoop::BeginSnapshot(ActiveJob& job) {
     result->weights.merge(TensorsOf(*job.prepared, *image, graph::Role::kBuffer));
     result->slots = TensorsOf(*job.prepared, *image, graph::Role::kOptState);
     result->onnx = job.prepared->spec.model.onnx;
+    result->held = std::move(job.prepared->host_share);
+    if (result->held) result->held->Shrink(job.prepared->ResultBytes(device_->spec()));
     Publish(job, [&](Board::Record& record) { record.result = result; });
     EndJob(job.id, JobState::kSucceeded, EndReason::kNone, "");
   });

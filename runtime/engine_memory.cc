@@ -173,10 +173,11 @@ MemoryReport EngineLoop::Memory() const {
 }
 
 std::map<std::string, Bytes> EngineLoop::HostMemory() const {
-  Bytes data, staging;
+  Bytes data, staging, reserved;
   std::vector<const data::DataSet*> seen;
   for (const auto& [id, job] : jobs_) {
-    if (job->region != nullptr) staging += job->prepared->StagingOnHost();
+    staging += job->prepared->StagingOnHost();
+    reserved += job->prepared->ResultBytes(device_->spec());
     for (const data::BatchSource& source : job->prepared->sources) {
       const data::DataSet* set = source.data.get();
       if (set == nullptr || std::count(seen.begin(), seen.end(), set)) continue;
@@ -184,8 +185,16 @@ std::map<std::string, Bytes> EngineLoop::HostMemory() const {
       data += set->bytes();
     }
   }
-  std::map<std::string, Bytes> host = {{"data sets", data}, {"results", board_->ResultBytes()}};
+  const Bytes results = board_->ResultBytes();
+  std::map<std::string, Bytes> host = {{"data sets", data}, {"results", results}};
   if (!device_->spec().host_memory) host["staging"] = staging;
+  if (const auto& budget = options_.host_budget) {
+    const Bytes taken = budget->taken();
+    host["reserved for results"] = reserved;
+    // Models, weights, indices, what is being read, and what jobs leave that are just ending.
+    host["other files"] = std::max(taken - data - results - staging - reserved, Bytes(0));
+    host["free"] = budget->limit() - taken;
+  }
   return host;
 }
 

@@ -36,6 +36,16 @@ std::string Refusal(const PreparedJob& job, const Verdict& verdict, int64_t larg
                       "); ", advice);
 }
 
+// Jobs have taken what they need of the host's memory since they were submitted.
+std::optional<Bytes> HostLeft(const AdmissionState& state) {
+  if (state.host == Bytes(0)) return std::nullopt;
+  Bytes left = state.host - state.host_taken;
+  for (const auto* jobs : {&state.running, &state.waiting}) {
+    for (const AdmissionJob& job : *jobs) left -= job.levels[0].host;
+  }
+  return std::max(left, Bytes(0));
+}
+
 // How many equal jobs fit: at the level where it is the most.
 int64_t Copies(const AdmissionJob& job, const AdmissionState& alone) {
   int64_t copies = 0;
@@ -59,7 +69,7 @@ AdmissionState EmptyPool(Bytes memory, Bytes granule) {
 
 absl::Status CheckFits(const PreparedJob& job, const AdmissionState& alone,
                        const device::Device& device, Bytes quantum) {
-  const Verdict verdict = Ask(alone, NeedsOf(JobId(), job));
+  const Verdict verdict = Ask(alone, NeedsOf(JobId(), job, device.spec()));
   if (verdict.kind != Verdict::Kind::kNever) return absl::OkStatus();
   BatchNeeds needs(job.spec, device, quantum, alone.pool);
   return absl::ResourceExhaustedError(
@@ -98,7 +108,7 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
       Prepare(spec, device,
               {.quantum = options.quantum, .memory = present.pool, .purpose = Purpose::kSizes}));
   const AdmissionState alone = WithoutJobs(present);
-  const AdmissionJob own = NeedsOf(JobId(), *job);
+  const AdmissionJob own = NeedsOf(JobId(), *job, device.spec());
   EstimateReport report{.device = device.spec(),
                         .verdict = Ask(present, own),
                         .batch_size = spec.batch_size,
@@ -128,6 +138,10 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
   std::optional<absl::Time> now;
   if (device.spec().profile.empty()) now = absl::Now();
   report.text = absl::StrCat(InWords(report.verdict, now), ": it ", InWords(report.verdict.ledger));
+  if (const auto left = HostLeft(present); left && level.host > *left) {
+    absl::StrAppend(&report.text, "; a submit is refused until ", FormatBytes(level.host),
+                    " of the host's memory are free, now ", FormatBytes(*left), " are");
+  }
   return report;
 }
 

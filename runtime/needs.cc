@@ -6,12 +6,12 @@
 
 namespace ebb::runtime {
 
-AdmissionJob NeedsOf(JobId id, const PreparedJob& job) {
+AdmissionJob NeedsOf(JobId id, const PreparedJob& job, const DeviceSpec& device) {
   return {.id = id,
           .levels = {{.name = "resident",
                       .region = job.resident.bytes + job.StagingInPool(),
                       .lane = job.Peak(),
-                      .host = job.StagingOnHost(),
+                      .host = job.StagingOnHost() + job.ResultBytes(device),
                       .at_least = !job.IsPlanned()}},
           .cap = job.spec.memory_max};
 }
@@ -30,7 +30,7 @@ const AdmissionJob* BatchNeeds::Of(int64_t batch) {
     const auto prepared =
         Prepare(std::move(tried), device_,
                 {.quantum = quantum_, .memory = memory_, .purpose = Purpose::kSizes});
-    if (prepared.ok()) it->second = NeedsOf(JobId(), **prepared);
+    if (prepared.ok()) it->second = NeedsOf(JobId(), **prepared, device_.spec());
   }
   return it->second ? &*it->second : nullptr;
 }

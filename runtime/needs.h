@@ -12,7 +12,7 @@
 namespace ebb::runtime {
 
 // `id`: invalid for a job that has not been submitted.
-AdmissionJob NeedsOf(JobId id, const PreparedJob& job);
+AdmissionJob NeedsOf(JobId id, const PreparedJob& job, const DeviceSpec& device);
 
 // Can the batch of this job's model be chosen? A serialised graph has its batch bound.
 bool BatchIsFree(const JobSpec& spec);

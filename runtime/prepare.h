@@ -18,6 +18,7 @@
 #include "graph/liveness.h"
 #include "memory/stack_plan.h"
 #include "partitioner/partition.h"
+#include "runtime/host_budget.h"
 #include "runtime/host_buffer.h"
 #include "runtime/job.h"
 #include "runtime/steps.h"
@@ -89,10 +90,16 @@ struct PreparedJob {
   std::unique_ptr<HostBuffer> host;
   std::array<std::vector<Bytes>, 2> slot_offsets;  // of each binding, then of "ebb.valid"
   StepSequence::Shape steps;
+  // What it takes of the host's memory, where that is counted: staged batches, and the result.
+  std::shared_ptr<HostBudget::Share> host_share;
   std::optional<Micros> predicted_step;  // alone, where the engine knows (runtime/predict.h)
   Bytes Peak() const;                    // the larger of the two plans'
   bool IsPlanned() const;  // else one of its steps is larger than PrepareOptions::memory
   Bytes StagingInPool() const { return stages_in_pool ? slot_bytes * kSlots : Bytes(0); }
+  // Of the host's: its parameters, buffers and slots, when it has succeeded.
+  Bytes ResultBytes(const DeviceSpec& device) const {
+    return device.computes ? resident.state_end : Bytes(0);
+  }
   Bytes StagingOnHost() const { return stages_in_pool ? Bytes(0) : slot_bytes * kSlots; }
 };
 

@@ -218,22 +218,22 @@ TEST_F(ResolverTest, WhatIsReadAndHeldCountsAgainstTheHostsMemory) {
   {
     const auto data = resolver.Load(csv, {});
     ASSERT_TRUE(data.ok()) << data.status();
-    EXPECT_EQ(resolver.host_memory_taken(), (*data)->bytes()) << "the text has been let go";
+    EXPECT_EQ(resolver.budget().taken(), (*data)->bytes()) << "the text has been let go";
     const auto again = resolver.Load(csv, {});
-    EXPECT_EQ(resolver.host_memory_taken(), (*data)->bytes()) << "it is held once";
+    EXPECT_EQ(resolver.budget().taken(), (*data)->bytes()) << "it is held once";
     const auto index = resolver.Index(rows);
-    EXPECT_EQ(resolver.host_memory_taken(), (*data)->bytes() + Bytes(2 * 4 * 8));
+    EXPECT_EQ(resolver.budget().taken(), (*data)->bytes() + Bytes(2 * 4 * 8));
     const auto bytes = resolver.Read(rows);
-    EXPECT_EQ(resolver.host_memory_taken(), (*data)->bytes() + Bytes(2 * 4 * 8 + 4));
+    EXPECT_EQ(resolver.budget().taken(), (*data)->bytes() + Bytes(2 * 4 * 8 + 4));
   }
-  EXPECT_EQ(resolver.host_memory_taken(), Bytes(0));
+  EXPECT_EQ(resolver.budget().taken(), Bytes(0));
   // The file itself fits, what it becomes does not; then nothing stays taken.
   Resolver small(store.get(), {root.path()}, MiB(1), KiB(256));
   const auto refused = small.Load(csv, {});
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--host_memory"));
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("a.csv"));
-  EXPECT_EQ(small.host_memory_taken(), Bytes(0));
+  EXPECT_EQ(small.budget().taken(), Bytes(0));
 }
 
 TEST_F(ResolverTest, SharesOutliveTheResolver) {

@@ -131,7 +131,7 @@ TEST(Admission, HostMemoryIsALimitOfItsOwn) {
   AdmissionJob job = Job(2, MiB(1), MiB(1), Minutes(1));
   job.levels[0].host = MiB(65);
   EXPECT_EQ(InWords(Ask(state, job), absl::Now()),
-            "never: needs 65.0 MiB, at most 64.0 MiB of the host's memory");
+            "never: needs 65.0 MiB, at most 64.0 MiB of the host's memory (ebbd --host_memory)");
   job.levels[0].host = MiB(40);
   EXPECT_EQ(Ask(state, job).kind, Kind::kFitsNow);
   state.running = {Job(1, MiB(1), MiB(1), Minutes(2))};

@@ -1,4 +1,4 @@
-#include "daemon/host_budget.h"
+#include "runtime/host_budget.h"
 
 #include <unistd.h>
 
@@ -7,24 +7,25 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace ebb::daemon {
+namespace ebb::runtime {
 
-struct Ledger {
+struct HostLedger {
   const Bytes limit;
   Mutex mu;
   Bytes taken ABSL_GUARDED_BY(mu);
 };
 
-HostBudget::HostBudget(Bytes limit) : ledger_(new Ledger{.limit = limit}) {}
+HostBudget::HostBudget(Bytes limit) : ledger_(new HostLedger{.limit = limit}) {}
 
-absl::Status HostBudget::Share::Grow(Bytes more) {
+absl::Status HostBudget::Share::Grow(Bytes more, absl::string_view what) {
   MutexLock lock(&ledger_->mu);
   if (more > ledger_->limit - ledger_->taken) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "reading it takes ", FormatBytes(taken_ + more),
-        " of the host's memory or more; the files of all jobs together may take ",
-        FormatBytes(ledger_->limit), ", and others take ", FormatBytes(ledger_->taken - taken_),
-        ": wait for a job to end, use a smaller file or raise ebbd --host_memory"));
+        what, " takes ", FormatBytes(taken_ + more),
+        " of the host's memory or more; all jobs together may take ", FormatBytes(ledger_->limit),
+        ", and others take ", FormatBytes(ledger_->taken - taken_),
+        ": wait for a job to end, forget one that has (ebb rm), use smaller files or raise ebbd "
+        "--host_memory"));
   }
   ledger_->taken += more;
   taken_ += more;
@@ -37,6 +38,8 @@ void HostBudget::Share::Shrink(Bytes to) {
   ledger_->taken -= taken_ - to;
   taken_ = to;
 }
+
+Bytes HostBudget::limit() const { return ledger_->limit; }
 
 Bytes HostBudget::taken() const {
   MutexLock lock(&ledger_->mu);
@@ -53,4 +56,4 @@ Bytes HostMemory() {
   return Bytes(bytes);
 }
 
-}  // namespace ebb::daemon
+}  // namespace ebb::runtime
