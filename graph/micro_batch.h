@@ -26,8 +26,8 @@ struct MicroBatchOptions {
 //
 // InvalidArgument: fewer than 2 parts, a batch that they do not divide, an input whose first
 // dimension is not the part's. Unimplemented names the node: an op that updates statistics of the
-// batch (BatchNorm), or a loss that is no plain mean or sum. That samples see each other by other
-// means (a product over the batch, a softmax along it) is not recognised.
+// batch (BatchNorm), or a loss that is no plain mean or sum. Whether samples see each other in
+// other ways is for graph/separable.h to say.
 absl::StatusOr<Graph> BuildMicroBatchedGraph(const Graph& part, const TrainingOptions& training,
                                              const MicroBatchOptions& options);
 

@@ -10,6 +10,7 @@
 #include "graph/liveness.h"
 #include "graph/micro_batch.h"
 #include "graph/recompute.h"
+#include "graph/separable.h"
 #include "memory/stack_plan.h"
 #include "partitioner/partition.h"
 #include "tests/model/zoo_table.h"
@@ -47,6 +48,11 @@ TEST_P(ZooMicroBatches, LowerThePeak) {
   for (int parts : {2, 4}) {
     const auto micro = MicroBatched(name, {.batch = batch, .parts = parts});
     ASSERT_TRUE(micro.ok()) << micro.status();
+    const auto large = model::BuildZooModel(name, batch);
+    const auto small = model::BuildZooModel(name, batch / parts);
+    ASSERT_TRUE(large.ok() && small.ok());
+    EXPECT_TRUE(
+        graph::CheckSeparable(large->graph, small->graph, {.loss = small->loss}, parts).ok());
     ASSERT_TRUE(graph::Verify(*micro).ok()) << graph::Verify(*micro);
     const graph::Liveness liveness = graph::ComputeLiveness(*micro);
     const int nodes = static_cast<int>(micro->nodes.size());
