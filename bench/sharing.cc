@@ -154,7 +154,9 @@ std::vector<std::vector<std::string>> DrawMixes(const SharingOptions& options) {
 
 PolicySummary Summarize(const SharingReport& report, const std::string& policy, size_t overlap) {
   PolicySummary summary;
-  double logs = 0, gain_logs = 0;
+  std::map<std::string, double> engine;
+  for (const AloneRow& row : report.alone) engine[row.job.model] = row.engine;
+  double logs = 0, gain_logs = 0, engine_logs = 0;
   int compared = 0;
   for (const MixRow& row : report.mixes) {
     const auto it = row.results.find(policy);
@@ -169,6 +171,11 @@ PolicySummary Summarize(const SharingReport& report, const std::string& policy, 
       *of = first ? value : std::min(*of, value);
     };
     logs += std::log(result.Sum());
+    double over_engine = 0;
+    for (size_t j = 0; j < row.jobs.size(); ++j) {
+      over_engine += result.progress[j] / engine[row.jobs[j].model];
+    }
+    engine_logs += std::log(over_engine);
     least(&summary.min, result.Sum());
     summary.max = std::max(summary.max, result.Sum());
     least(&summary.worst_share, result.Worst());
@@ -184,6 +191,7 @@ PolicySummary Summarize(const SharingReport& report, const std::string& policy, 
   }
   if (summary.mixes == 0) return summary;
   summary.geomean = std::exp(logs / summary.mixes);
+  if (!engine.empty()) summary.over_engine = std::exp(engine_logs / summary.mixes);
   summary.pool_use /= summary.mixes;
   summary.concurrent /= summary.mixes;
   if (compared > 0) summary.gain = std::exp(gain_logs / compared);

@@ -54,6 +54,7 @@ struct PolicySummary {
   double least_steps = 0;
   // Of its sum over that of time sharing, where both can run; 0: nowhere.
   double gain = 0, least_gain = 0;
+  double over_engine = 0;  // geomean of the sum with the engine's own rates alone for measure
 };
 
 struct SensitivityRow {

@@ -1,7 +1,7 @@
 #include "bench/sharing_report.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -43,11 +43,12 @@ std::string NumberMap(const std::vector<std::pair<std::string, double>>& numbers
 std::string SummaryJson(const PolicySummary& summary) {
   return absl::StrFormat(
       "{\"geomean\": %.6f, \"min\": %.6f, \"max\": %.6f, \"mixes\": %d, \"infeasible\": %d, "
-      "\"gain\": %.6f, \"least_gain\": %.6f, \"worst_share\": %.6f, \"pool_use\": %.6f, "
+      "\"gain\": %.6f, \"least_gain\": %.6f, \"over_engine\": %.6f, \"worst_share\": %.6f, "
+      "\"pool_use\": %.6f, "
       "\"concurrent\": %.6f, \"dropped_steps\": %d, \"least_steps\": %.2f}",
       summary.geomean, summary.min, summary.max, summary.mixes, summary.infeasible, summary.gain,
-      summary.least_gain, summary.worst_share, summary.pool_use, summary.concurrent,
-      summary.dropped_steps, summary.least_steps);
+      summary.least_gain, summary.over_engine, summary.worst_share, summary.pool_use,
+      summary.concurrent, summary.dropped_steps, summary.least_steps);
 }
 
 std::string ResultJson(const MixResult& result) {
@@ -107,20 +108,30 @@ std::vector<std::string> PoliciesOf(const SharingReport& report) {
   return policies;
 }
 
-// Why and how often, of what a policy could not run.
+// What could not run, and why.
 std::string InfeasibleText(const SharingReport& report) {
-  std::set<std::string> lines;
+  std::string out;
   for (const MixRow& row : report.mixes) {
     std::vector<std::string> names;
     for (const MixJob& job : row.jobs) names.push_back(absl::StrCat(job.model, " ", job.batch));
+    std::map<std::string, std::vector<std::string>> policies;  // by reason
     for (const auto& [policy, both] : row.results) {
-      if (both[0].infeasible.empty()) continue;
-      lines.insert(absl::StrCat("  ", absl::StrJoin(names, " + "), ": ", policy, ": ",
-                                both[0].infeasible, "\n"));
+      if (!both[0].infeasible.empty()) policies[both[0].infeasible].push_back(policy);
+    }
+    for (const auto& [reason, which] : policies) {
+      const bool all = which.size() == row.results.size();
+      absl::StrAppend(&out, "  ", absl::StrJoin(names, " + "), ": ", reason,
+                      all ? "" : absl::StrCat(" (", absl::StrJoin(which, "; "), ")"), "\n");
     }
   }
-  if (lines.empty()) return "";
-  return absl::StrCat("\ninfeasible, in no mean:\n", absl::StrJoin(lines, ""));
+  return out.empty() ? out : absl::StrCat("\ninfeasible, in no mean:\n", out);
+}
+
+std::string EngineText(const SharingReport& report) {
+  if (Summarize(report, kEbb, 0).mixes == 0) return "";
+  return absl::StrFormat(
+      "\nebb over its own rates alone, which do not hide batch copies: slots %.3f, vector %.3f\n",
+      Summarize(report, kEbb, 0).over_engine, Summarize(report, kEbb, 1).over_engine);
 }
 
 std::string SensitivityText(const SharingReport& report) {
@@ -177,7 +188,7 @@ std::string SharingTable(const SharingReport& report) {
       "share: the least progress of any job x jobs, in either overlap model\n"
       "pool, conc.: mean part of the pool held, and of the time with two jobs executing; slots\n"
       "drops: steps begun anew to break dead-locks; runs: mixes that it can run\n",
-      InfeasibleText(report), SensitivityText(report));
+      EngineText(report), InfeasibleText(report), SensitivityText(report));
   return out;
 }
 
