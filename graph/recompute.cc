@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -18,8 +19,9 @@ namespace {
 
 // Less than this share of the peak is not worth a look.
 constexpr int64_t kLeastShare = 4096;
-// Live peaks computed in one search: bounds its time, whatever the graph is.
-constexpr int kMostTrials = 4096;
+// Nodes looked at in one search, over all live peaks that it computes: bounds its time (about a
+// second), whatever the graph is.
+constexpr double kMostVisits = 8e6;
 
 // A saved buffer.
 struct Candidate {
@@ -35,38 +37,106 @@ struct Peak {
   int node = 0;
 };
 
-// What liveness looks at of a graph: small to copy.
-struct Skeleton {
-  Graph values;
-  std::vector<Node> nodes;
-};
+// What liveness looks at of one wave, small to copy: its nodes, and values numbered anew. What was
+// alive before it counts as an input, what is read after it as an output.
+class Skeleton {
+ public:
+  Skeleton(const Graph& graph, const Wave& wave) : wave_(wave), local_(graph.values.size()) {
+    std::vector<bool> later(graph.values.size());
+    for (ValueId output : graph.outputs) later[output.index()] = true;
+    for (size_t i = static_cast<size_t>(wave.end); i < graph.nodes.size(); ++i) {
+      for (ValueId input : graph.nodes[i].inputs) {
+        if (input.valid()) later[input.index()] = true;
+      }
+    }
+    for (const Value& value : graph.values) {
+      const bool before = value.role == Role::kInput ||
+                          (value.producer.valid() && value.producer.value() < wave.first);
+      if (before && later[value.id.index()]) Local(graph, value.id);
+    }
+    for (int i = wave.first; i < wave.end; ++i) AddNode(graph, graph.nodes[static_cast<size_t>(i)]);
+    for (ValueId value : global_) {
+      if (!later[value.index()]) continue;
+      values_.outputs.push_back(local_[value.index()]);
+    }
+  }
 
-Skeleton SkeletonOf(const Graph& graph) {
-  Skeleton skeleton;
-  for (const Value& value : graph.values) {
-    Value bare = value;
-    bare.name = absl::StrCat(value.id.value());
+  size_t num_nodes() const { return nodes_.size(); }
+
+  // With what is cloned in this wave.
+  Peak PeakOf(const Clones& all) const {
+    Clones clones(values_);
+    clones.place.assign(nodes_.size(), Clones::kNone);
+    std::vector<int> clones_before(nodes_.size());
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const int place = all.place[static_cast<size_t>(wave_.first) + i];
+      if (place == Clones::kNone) continue;
+      clones.place[i] = place - wave_.first;
+      ++clones_before[static_cast<size_t>(place - wave_.first)];
+    }
+    for (size_t v = 0; v < global_.size(); ++v) {
+      clones.from_clone[v] = all.from_clone[global_[v].index()];
+    }
+    const std::vector<Bytes> live = LiveBytes(WithClones(values_, nodes_, clones));
+    Peak peak;
+    size_t at = 0;
+    for (size_t node = 0; node < nodes_.size(); ++node) {
+      for (const size_t end = at + static_cast<size_t>(clones_before[node]) + 1; at < end; ++at) {
+        if (live[at] > peak.bytes) peak = {live[at], wave_.first + static_cast<int>(node)};
+      }
+    }
+    return peak;
+  }
+
+ private:
+  static std::vector<Bytes> LiveBytes(const Graph& graph) {
+    std::vector<Bytes> change(graph.nodes.size() + 1);
+    for (const Buffer& buffer : ComputeLiveness(graph).buffers) {
+      change[static_cast<size_t>(buffer.first)] += buffer.bytes;
+      change[static_cast<size_t>(buffer.last) + 1] -= buffer.bytes;
+    }
+    std::partial_sum(change.begin(), change.end(), change.begin());
+    return change;
+  }
+
+  void AddNode(const Graph& graph, const Node& node) {
+    Node bare;
+    bare.id = NodeId(static_cast<int32_t>(nodes_.size()));
+    bare.op = node.op;
+    bare.phase = node.phase;
+    for (ValueId id : node.inputs) bare.inputs.push_back(id.valid() ? Local(graph, id) : id);
+    for (ValueId id : node.outputs) bare.outputs.push_back(Local(graph, id));
+    nodes_.push_back(std::move(bare));
+  }
+
+  ValueId Local(const Graph& graph, ValueId id) {
+    ValueId& local = local_[id.index()];
+    if (local.valid()) return local;
+    local = ValueId(static_cast<int32_t>(global_.size()));
+    global_.push_back(id);
+    Value bare = graph.value(id);
+    if (bare.role == Role::kActivation && !wave_.Has(bare.producer.value())) {
+      bare.role = Role::kInput;
+    }
+    bare.id = local;
+    bare.name = absl::StrCat(local.value());
+    bare.producer = NodeId();
     bare.data = nullptr;
-    skeleton.values.values.push_back(std::move(bare));
+    values_.values.push_back(std::move(bare));
+    return local;
   }
-  skeleton.values.outputs = graph.outputs;
-  for (const Node& node : graph.nodes) {
-    Node bare = node;
-    bare.name.clear();
-    bare.attrs = Attrs();
-    skeleton.nodes.push_back(std::move(bare));
-  }
-  return skeleton;
-}
+
+  const Wave wave_;
+  std::vector<ValueId> local_;   // by value of the graph
+  std::vector<ValueId> global_;  // the other way round
+  Graph values_;
+  std::vector<Node> nodes_;
+};
 
 class Search {
  public:
   Search(const Graph& graph, const RecomputeOptions& options)
-      : graph_(graph),
-        options_(options),
-        rules_(graph),
-        skeleton_(SkeletonOf(graph)),
-        clones_(graph) {}
+      : graph_(graph), options_(options), rules_(graph), clones_(graph) {}
 
   absl::Status Run() {
     EBB_ASSIGN_OR_RETURN(const double step_us, Weigh());
@@ -74,8 +144,10 @@ class Search {
     const std::vector<Wave> waves = WavesOf(graph_);
     for (size_t i = 0; i < waves.size(); ++i) {
       wave_ = waves[i];
-      budget_us_ = options_.most_cost * step_us * static_cast<double>(i + 1) /
-                   static_cast<double>(waves.size());
+      skeleton_.emplace(graph_, wave_);
+      const double share = static_cast<double>(i + 1) / static_cast<double>(waves.size());
+      budget_us_ = options_.most_cost * step_us * share;
+      most_visits_ = kMostVisits * share;
       peak_ = PeakOf(clones_);
       FindCandidates();
       // First what lowers the peak by a good part of the bytes that it stands for; what mostly
@@ -108,31 +180,9 @@ class Search {
     return step_us;
   }
 
-  // Of the wave.
   Peak PeakOf(const Clones& clones) {
-    ++trials_;
-    const Graph trial = WithClones(skeleton_.values, skeleton_.nodes, clones);
-    const Liveness liveness = ComputeLiveness(trial);
-    std::vector<Bytes> change(trial.nodes.size() + 1);
-    for (const Buffer& buffer : liveness.buffers) {
-      change[static_cast<size_t>(buffer.first)] += buffer.bytes;
-      change[static_cast<size_t>(buffer.last) + 1] -= buffer.bytes;
-    }
-    std::vector<int> clones_before(graph_.nodes.size());
-    for (int place : clones.place) {
-      if (place != Clones::kNone) ++clones_before[static_cast<size_t>(place)];
-    }
-    Peak peak;
-    Bytes live;
-    int at = 0;
-    for (size_t node = 0; node < graph_.nodes.size(); ++node) {
-      for (int end = at + clones_before[node] + 1; at < end; ++at) {
-        live += change[static_cast<size_t>(at)];
-        if (live > peak.bytes && wave_.Has(static_cast<int>(node)))
-          peak = {live, static_cast<int>(node)};
-      }
-    }
-    return peak;
+    visits_ += static_cast<double>(skeleton_->num_nodes());
+    return skeleton_->PeakOf(clones);
   }
 
   // Those of them that backward or a clone reads as they are.
@@ -146,14 +196,18 @@ class Search {
     return wanted;
   }
 
-  // The clones with those of the candidate, and what all of them cost.
+  // The clones with those of the candidate, and what all of them cost. Nothing is made again in
+  // another wave: it would live through what lies between.
   std::optional<std::pair<Clones, double>> With(const std::vector<ValueId>& values) const {
     std::pair<Clones, double> with(clones_, 0);
     for (ValueId value : values) {
       if (!rules_.Add(value, &with.first)) return std::nullopt;
     }
     for (size_t i = 0; i < clone_us_.size(); ++i) {
-      if (with.first.place[i] != Clones::kNone) with.second += clone_us_[i];
+      const int place = with.first.place[i];
+      if (place == Clones::kNone) continue;
+      if (wave_.Has(place) != wave_.Has(static_cast<int>(i))) return std::nullopt;
+      with.second += clone_us_[i];
     }
     return with;
   }
@@ -162,9 +216,8 @@ class Search {
     candidates_.clear();
     const Liveness liveness = ComputeLiveness(graph_);
     for (const Buffer& buffer : liveness.buffers) {
-      if (!wave_.Has(buffer.first) || buffer.cls != BufferClass::kSaved ||
-          buffer.bytes * kLeastShare < peak_.bytes)
-        continue;
+      if (!wave_.Has(buffer.first) || !wave_.Has(buffer.last)) continue;
+      if (buffer.cls != BufferClass::kSaved || buffer.bytes * kLeastShare < peak_.bytes) continue;
       Candidate candidate{{}, buffer.bytes, 0};
       for (ValueId value : buffer.values) {
         const NodeId producer = graph_.value(value).producer;
@@ -203,7 +256,7 @@ class Search {
 
   bool Try(const Candidate& candidate, Bytes least) {
     const std::vector<ValueId> wanted = Wanted(candidate);
-    if (wanted.empty() || !CoversPeak(candidate, wanted) || trials_ >= kMostTrials) return false;
+    if (wanted.empty() || !CoversPeak(candidate, wanted) || visits_ >= most_visits_) return false;
     auto with = With(wanted);
     if (!with || with->second > budget_us_) return false;
     const Peak peak = PeakOf(with->first);
@@ -216,11 +269,11 @@ class Search {
   const Graph& graph_;
   const RecomputeOptions& options_;
   const CloneRules rules_;
-  const Skeleton skeleton_;
-  Clones clones_;  // so far
+  std::optional<Skeleton> skeleton_;  // of the wave
+  Clones clones_;                     // so far
   std::vector<double> clone_us_;
   double budget_us_ = 0, spent_us_ = 0;
-  int trials_ = 0;
+  double most_visits_ = 0, visits_ = 0;
   Wave wave_;  // that is being lowered
   Peak peak_;
   std::vector<Candidate> candidates_;
