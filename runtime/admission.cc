@@ -90,19 +90,22 @@ Verdict Never(const AdmissionState& state, const AdmissionJob& job) {
   return verdict;
 }
 
-// The course of things from now on: who runs, and when each of them ends.
+// The course of things from now on: who runs, and when each of them ends. What each job takes at
+// its first level and at least is kept, since that mostly decides.
 class Course {
  public:
   Course(const AdmissionState& state, const ChooseLevels& choose) : state_(state), choose_(choose) {
     for (const AdmissionJob& job : state.running) Start(job);
-    at_first_ = JobsNow();
-    levels_at_first_ = Fitting(state, at_first_).value_or(std::vector<int>(at_first_.size(), 0));
+    const std::vector<const AdmissionJob*> jobs = JobsNow();
+    const auto levels = choose(state, jobs).value_or(std::vector<int>(jobs.size(), 0));
+    at_first_ = LedgerOf(state, jobs, levels, {});
   }
 
   // Lets running jobs end until this one starts too.
   Verdict Admit(const AdmissionJob& job) {
-    AdmissionState empty = Empty();
-    if (!Fitting(empty, {&job})) return Never(empty, job);
+    const AdmissionState empty = Empty();
+    const AdmissionJob* alone[] = {&job};
+    if (!choose_(empty, alone)) return Never(empty, job);
     auto levels = FittingWith(job);
     while (!levels) {
       EndNext();
@@ -115,7 +118,9 @@ class Course {
       verdict.after = last_ended_->id;
       verdict.paused = last_ended_->paused;
       verdict.wait = now_;
-      verdict.ledger = LedgerOf(state_, at_first_, levels_at_first_, need);
+      verdict.ledger = LedgerOf(state_, {}, {}, need);
+      verdict.ledger.others = at_first_.others;
+      verdict.ledger.lane = std::max(verdict.ledger.lane, at_first_.lane);
     } else {
       levels->pop_back();
       verdict.ledger = LedgerOf(state_, JobsNow(), *levels, need);
@@ -125,33 +130,68 @@ class Course {
   }
 
  private:
+  struct Sizes {
+    Bytes region, lane, host;
+  };
   struct Running {
     const AdmissionJob* job;
     std::optional<Micros> end;
+    Sizes first, least;
   };
 
   // What others than the jobs hold goes with them.
   AdmissionState Empty() const {
     return {.pool = state_.pool, .granule = state_.granule, .host = state_.host};
   }
-  std::optional<std::vector<int>> Fitting(const AdmissionState& state,
-                                          std::vector<const AdmissionJob*> jobs) const {
-    return choose_(state, jobs);
+  Sizes SizesOf(const LevelNeed& need) const {
+    return {AlignUp(need.region, state_.granule), AlignUp(need.lane, state_.granule), need.host};
+  }
+  Sizes LeastOf(const AdmissionJob& job) const {
+    Sizes least = SizesOf(job.levels[0]);
+    for (const LevelNeed& level : job.levels) {
+      const Sizes sizes = SizesOf(level);
+      least = {std::min(least.region, sizes.region), std::min(least.lane, sizes.lane),
+               std::min(least.host, sizes.host)};
+    }
+    return least;
+  }
+  // Of the running jobs and one more.
+  bool Fit(Sizes more, Sizes Running::*which) const {
+    Sizes sum = more;
+    if (!running_.empty()) sum.host += state_.host_taken;
+    for (const Running& running : running_) {
+      const Sizes& sizes = running.*which;
+      sum.region += sizes.region;
+      sum.lane = std::max(sum.lane, sizes.lane);
+      sum.host += sizes.host;
+    }
+    return sum.region + sum.lane <= state_.pool &&
+           (state_.host == Bytes(0) || sum.host <= state_.host);
   }
   std::optional<std::vector<int>> FittingWith(const AdmissionJob& job) const {
+    if (!Fit(LeastOf(job), &Running::least)) return std::nullopt;
+    if (WithinCap(state_, job, 0) && Fit(SizesOf(job.levels[0]), &Running::first)) {
+      return std::vector<int>(running_.size() + 1, 0);
+    }
     std::vector<const AdmissionJob*> jobs = JobsNow();
     jobs.push_back(&job);
-    return Fitting(running_.empty() ? Empty() : state_, std::move(jobs));
+    return choose_(running_.empty() ? Empty() : state_, jobs);
   }
   std::vector<const AdmissionJob*> JobsNow() const {
     std::vector<const AdmissionJob*> jobs;
+    jobs.reserve(running_.size() + 1);
     for (const Running& running : running_) jobs.push_back(running.job);
     return jobs;
   }
   void Start(const AdmissionJob& job) {
     std::optional<Micros> end;
     if (now_ && job.left && !job.paused) end = *now_ + *job.left;
-    running_.push_back({&job, end});
+    // A cap that bars the first level of a job bars all at their first levels.
+    const Sizes first = SizesOf(job.levels[0]);
+    const Bytes barred = state_.pool + state_.granule;
+    running_.push_back({&job, end,
+                        WithinCap(state_, job, 0) ? first : Sizes{barred, first.lane, first.host},
+                        LeastOf(job)});
   }
   void EndNext() {
     EBB_CHECK(!running_.empty());  // alone it fits
@@ -169,8 +209,7 @@ class Course {
   const AdmissionState& state_;
   const ChooseLevels& choose_;
   std::vector<Running> running_;
-  std::vector<const AdmissionJob*> at_first_;
-  std::vector<int> levels_at_first_;
+  AdmissionLedger at_first_;
   std::optional<Micros> now_ = Micros(0);  // nullopt: after an end that is not known
   const AdmissionJob* last_ended_ = nullptr;
 };

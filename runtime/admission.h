@@ -41,7 +41,8 @@ struct AdmissionState {
   std::vector<AdmissionJob> waiting;  // first come, first admitted
 };
 
-// A level for each of the jobs with which all of them fit at once; nullopt: there is none.
+// A level for each of the jobs with which all of them fit at once; nullopt: there is none. Asked
+// where not all of them fit at their first levels, and for a job alone.
 using ChooseLevels = std::function<std::optional<std::vector<int>>(
     const AdmissionState& state, absl::Span<const AdmissionJob* const> jobs)>;
 // Begins with every job's first level and takes from whoever then gives the most, until they fit.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "absl/time/clock.h"
 #include "runtime/batch_search.h"
 
@@ -167,6 +169,70 @@ TEST(Admission, TakesTheFirstLevelsThatFit) {
   verdict = Ask(state, job);
   EXPECT_EQ(verdict.kind, Kind::kNever);
   EXPECT_EQ(verdict.needs, MiB(62));
+}
+
+// Forecasts of random queues, held against what they must mean: at no instant is more in the pool
+// than fits, nobody starts before who came first, and nobody could have started earlier.
+TEST(Admission, ForecastsOfRandomQueuesAreFeasibleFairAndPrompt) {
+  std::mt19937_64 random(11);
+  const auto dice = [&](int64_t from, int64_t to) {
+    return std::uniform_int_distribution<int64_t>(from, to)(random);
+  };
+  int waited = 0;
+  for (int round = 0; round < 300; ++round) {
+    AdmissionState state = Pool(MiB(100));
+    struct Course {
+      const AdmissionJob* job;
+      Micros start, end;
+    };
+    const auto fits_at = [&](const std::vector<Course>& courses, Micros at,
+                             const AdmissionJob* more) {
+      Bytes regions, lane;
+      const auto add = [&](const AdmissionJob& job) {
+        regions += job.levels[0].region;
+        lane = std::max(lane, job.levels[0].lane);
+      };
+      for (const Course& course : courses) {
+        if (course.start <= at && at < course.end) add(*course.job);
+      }
+      if (more != nullptr) add(*more);
+      return regions + lane <= state.pool;
+    };
+    int64_t next = 1;
+    const auto draw = [&] {
+      return Job(next++, MiB(dice(1, 40)), MiB(dice(1, 50)), Micros(dice(1, 1000)));
+    };
+    for (int tries = 0; tries < 6; ++tries) {
+      const AdmissionJob job = draw();
+      if (Ask(state, job).kind == Kind::kFitsNow) state.running.push_back(job);
+    }
+    for (int64_t n = dice(1, 12); n > 0; --n) state.waiting.push_back(draw());
+    const std::vector<Verdict> verdicts = Forecast(state);
+    std::vector<Course> courses;
+    for (const AdmissionJob& job : state.running) courses.push_back({&job, Micros(0), *job.left});
+    Micros latest;
+    for (size_t i = 0; i < verdicts.size(); ++i) {
+      const AdmissionJob& job = state.waiting[i];
+      ASSERT_NE(verdicts[i].kind, Kind::kNever);
+      const Micros start = verdicts[i].wait.value_or(Micros(0));
+      ASSERT_GE(start, latest) << "round " << round;
+      if (start > latest) {
+        ASSERT_FALSE(fits_at(courses, start - Micros(1), &job)) << "round " << round;
+      }
+      if (verdicts[i].kind == Kind::kAfter) {
+        ++waited;
+        bool ends = false;
+        for (const Course& course : courses) {
+          ends |= course.job->id == verdicts[i].after && course.end == start;
+        }
+        ASSERT_TRUE(ends) << "round " << round;
+      }
+      latest = start;
+      courses.push_back({&job, start, start + *job.left});
+      ASSERT_TRUE(fits_at(courses, start, nullptr)) << "round " << round;
+    }
+  }
+  EXPECT_GT(waited, 500);
 }
 
 TEST(Admission, SpeaksOfTheWallOrOfTheDevice) {
