@@ -59,9 +59,9 @@ std::string ResultJson(const MixResult& result) {
     absl::StrAppendFormat(out, "%.6f", part);
   };
   return absl::StrFormat(
-      "{\"sum\": %.6f, \"progress\": [%s], \"pool_use\": %.6f, \"concurrent\": %.6f, "
-      "\"dropped_steps\": %d, \"least_steps\": %.2f}",
-      result.Sum(), absl::StrJoin(result.progress, ", ", format), result.pool_use,
+      "{\"sum\": %.6f, \"progress\": [%s], \"pool_use\": %.6f, \"busy\": %.6f, "
+      "\"concurrent\": %.6f, \"dropped_steps\": %d, \"least_steps\": %.2f}",
+      result.Sum(), absl::StrJoin(result.progress, ", ", format), result.pool_use, result.busy,
       result.concurrent, result.dropped_steps, result.least_steps);
 }
 

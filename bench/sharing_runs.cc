@@ -79,6 +79,7 @@ MixResult Measure(const std::vector<std::vector<runtime::LaunchReport>>& launche
     result.least_steps = j == 0 ? steps : std::min(result.least_steps, steps);
   }
   result.pool_use = MeanBytesHeld(launches, window) / static_cast<double>(pool.count());
+  result.busy = Busy(launches, window, 1);
   result.concurrent = Busy(launches, window, 2);
   return result;
 }

@@ -36,7 +36,8 @@ struct MixResult {
   std::vector<double> progress;  // by job: rate / rate alone, in samples at full batch
   int64_t dropped_steps = 0;     // to break dead-locks
   double pool_use = 0;           // mean part of the pool held
-  double concurrent = 0;         // part of the time in which two jobs executed
+  double busy = 0;               // part of the time in which a job executed
+  double concurrent = 0;         // ... two jobs executed
   double least_steps = 0;        // of a job within the window
   double Sum() const;
   double Worst() const;  // the least progress x jobs
