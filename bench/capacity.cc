@@ -4,65 +4,20 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "base/status.h"
+#include "bench/equal_jobs.h"
 #include "bench/zoo_jobs.h"
 #include "device/sim/sim_device.h"
 #include "model/zoo/zoo.h"
-#include "runtime/engine.h"
 
 namespace ebb::bench {
 namespace {
 
 using device::SimDevice;
 
-struct RunTimes {
-  Micros first_start, last_start, first_end, last_end;
-  Bytes resident;
-  runtime::OverlapReport overlap;
-};
-
-// Equal jobs, all submitted at instant 0 of a new device.
 absl::StatusOr<RunTimes> RunJobs(const CapacityOptions& options, const std::string& model,
                                  int64_t batch, int jobs) {
-  EBB_ASSIGN_OR_RETURN(std::unique_ptr<SimDevice> device, OpenSimulated(options.device));
-  SimDevice* const clock = device.get();
-  const Bytes memory = device->spec().memory;
-  EBB_ASSIGN_OR_RETURN(const auto engine,
-                       runtime::Engine::Create(std::move(device), {.memory = memory}));
-  clock->HoldClock();
-  std::vector<JobId> ids;
-  absl::Status submitted;
-  for (int j = 0; j < jobs && submitted.ok(); ++j) {
-    EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec, ZooJob(model, batch, options.steps));
-    const auto id = engine->Submit(std::move(spec));
-    if (id.ok()) ids.push_back(*id);
-    submitted = id.status();
-  }
-  clock->ReleaseClock();
-  EBB_RETURN_IF_ERROR(submitted);
-
-  RunTimes times;
-  for (const JobId id : ids) {
-    EBB_ASSIGN_OR_RETURN(runtime::JobInfo info, engine->Get(id));
-    while (!runtime::IsFinal(info.state)) {
-      EBB_ASSIGN_OR_RETURN(info, engine->WaitForChange(id, info.version, absl::InfiniteFuture()));
-    }
-    if (info.state != runtime::JobState::kSucceeded || info.step != options.steps) {
-      return absl::InternalError(absl::StrCat(model, ", batch ", batch, ": a job of ", jobs,
-                                              " ended ", Name(info.state), " after ", info.step,
-                                              " steps: ", info.message));
-    }
-    const Micros start = info.device_start, end = info.device_start + info.elapsed;
-    const bool first = id == ids.front();
-    times.first_start = first ? start : std::min(times.first_start, start);
-    times.last_start = std::max(times.last_start, start);
-    times.first_end = first ? end : std::min(times.first_end, end);
-    times.last_end = std::max(times.last_end, end);
-    times.resident = info.resident;
-  }
-  times.overlap = engine->Overlap();
-  return times;
+  return RunEqualJobs({options.device, model, batch, jobs, options.steps}, {});
 }
 
 // The engine refuses one more sample, or does not train all of the jobs at one time then.
@@ -72,7 +27,7 @@ absl::Status CheckLargest(const CapacityOptions& options, const std::string& mod
   if (!more.ok()) {
     return absl::IsResourceExhausted(more.status()) ? absl::OkStatus() : more.status();
   }
-  if (more->last_start >= more->first_end) return absl::OkStatus();
+  if (!more->Overlapped()) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(model, ": batch ", batch, " was found the largest of ",
                                           jobs, " jobs, but the engine takes one more"));
 }
@@ -94,7 +49,7 @@ absl::StatusOr<CapacityRow> MeasureModel(const CapacityOptions& options, const s
   EBB_ASSIGN_OR_RETURN(const RunTimes alone, RunJobs(options, model, row.co_batch, 1));
   EBB_ASSIGN_OR_RETURN(const RunTimes together,
                        RunJobs(options, model, row.co_batch, options.jobs));
-  if (together.last_start >= together.first_end) {
+  if (!together.Overlapped()) {
     return absl::InternalError(absl::StrCat(model, ", batch ", row.co_batch, ": ", options.jobs,
                                             " jobs were not all in training at one time"));
   }
@@ -103,8 +58,7 @@ absl::StatusOr<CapacityRow> MeasureModel(const CapacityOptions& options, const s
   row.ceiling = (pool - row.resident * options.jobs) / (pool - row.resident);
   row.of_ceiling = row.fraction / row.ceiling;
   row.concurrent = together.overlap.concurrent / together.overlap.wall;
-  row.progress = options.jobs * ((alone.last_end - alone.first_start) /
-                                 (together.last_end - together.first_start));
+  row.progress = options.jobs * (alone.Span() / together.Span());
   return row;
 }
 

@@ -43,6 +43,14 @@ constexpr Command kCommands[] = {
      "    --seed S      what they are drawn from (1)\n"
      "    --only I      mix I of them alone, and what happens in it\n",
      SoakMixes},
+    {"granularity",
+     "summed progress of two equal jobs by how finely their steps are cut\n"
+     "    --device D    sim:PROFILE or sim:PROFILE+vector (sim:v100-16gb)\n"
+     "    --models A,B  models of the zoo (all)\n"
+     "    --groups N,M  forward groups, up to 64 (1,2,4,8,16,32,64)\n"
+     "    --fraction F  of the batch of a job alone (0.8)\n"
+     "    --steps N     steps of each job (20)\n",
+     Granularity},
     {"allocator",
      "memory and time that allocators take for what two jobs allocate\n"
      "    --device D    sim:PROFILE or sim:PROFILE+vector (sim:v100-16gb)\n"

@@ -37,6 +37,20 @@ Bytes PoolOf(device::SimDevice& device) {
   return granule * (device.spec().memory.count() / granule.count());
 }
 
+absl::StatusOr<Bytes> SavedBytes(device::SimDevice& device, const std::string& model,
+                                 int64_t batch) {
+  EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec, ZooJob(model, batch, 1));
+  EBB_ASSIGN_OR_RETURN(const auto job,
+                       runtime::Prepare(std::move(spec), device,
+                                        {.quantum = partitioner::QuantumFor(PoolOf(device)),
+                                         .purpose = runtime::Purpose::kSizes}));
+  Bytes saved;
+  for (const partitioner::SubModel& sub : job->programs[0]->partition.sub_models) {
+    saved += sub.saved;
+  }
+  return saved;
+}
+
 Needs::Needs(device::SimDevice& device, std::string model)
     : Needs(device, PoolOf(device), std::move(model)) {}
 Needs::Needs(device::SimDevice& device, Bytes pool, std::string model)

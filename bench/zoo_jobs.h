@@ -23,6 +23,10 @@ absl::StatusOr<runtime::JobSpec> ZooJob(const std::string& model, int64_t batch,
 // The device's memory, in whole granules.
 Bytes PoolOf(device::SimDevice& device);
 
+// What a step's forward nodes leave behind for backward: what is cut into sub-models.
+absl::StatusOr<Bytes> SavedBytes(device::SimDevice& device, const std::string& model,
+                                 int64_t batch);
+
 // What jobs of one model need, by batch. Plans them as the engine does, and remembers.
 class Needs {
  public:

@@ -26,7 +26,7 @@ struct Partition {
 
 struct PartitionOptions {
   Bytes quantum;        // memory a sub-model aims at, the same for all jobs of a device
-  int max_groups = 16;  // forward groups, of every micro-batch
+  int max_groups = 64;  // forward groups, of every micro-batch
   int min_groups = 1;
 };
 

@@ -118,6 +118,19 @@ def allocator():
         assert of["over_live"] >= 1 and of["ns_per_op"] > 0, (name, trace)
 
 
+def granularity():
+    table, result = figures("granularity", "--models", "resnet50", "--groups", "1,16,32",
+                            "--steps", "4")
+    assert table.startswith("Simulated: ") and result["constants_sha256"] in table, table
+    (model,) = result["models"]
+    whole, default, fine = model["groups"]
+    assert [p["groups"] for p in model["groups"]] == [1, 16, 32], model
+    assert whole["sub_models"] < default["sub_models"] < fine["sub_models"], model
+    # Two steps that are not cut can hardly share memory.
+    assert whole["progress"] < default["progress"], model
+    assert whole["concurrent"] < default["concurrent"] < 1, model
+
+
 def mistakes():
     for args, code, words in [
             ([], 2, "give a command"),
@@ -140,6 +153,7 @@ def mistakes():
             (["sharing", "--constants", "/nowhere.yaml"], 2, "cannot read '/nowhere.yaml'"),
             (["allocator", "--fraction", "2"], 2, "is no number from"),
             (["allocator", "--models", "resnet51"], 1, "there is no model 'resnet51'"),
+            (["granularity", "--groups", "65"], 2, "is no number from 1 to 64"),
             (["soak", "--mixes", "0"], 2, "is no number from 1"),
             (["soak", "--device", "cpu"], 2, "'cpu' is not simulated"),
             (["scheduler", "--jobs", "2,x"], 2, "'x' is no number"),
@@ -150,5 +164,5 @@ def mistakes():
 
 
 if __name__ == "__main__":
-    {"allocator": allocator, "capacity": capacity, "mistakes": mistakes, "scheduler": scheduler,
-     "sharing": sharing, "soak": soak}[sys.argv[2]]()
+    {"allocator": allocator, "capacity": capacity, "granularity": granularity,
+     "mistakes": mistakes, "scheduler": scheduler, "sharing": sharing, "soak": soak}[sys.argv[2]]()
