@@ -4,8 +4,8 @@ from xml.sax.saxutils import escape
 
 COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#f0e442",
            "#000000"]  # Okabe and Ito's, told apart by the colour-blind
-LEFT, TOP, BOTTOM, RIGHT = 64, 66, 74, 24
-HEIGHT = 420
+LEFT, TOP, BOTTOM, RIGHT = 64, 66, 96, 24
+HEIGHT = 440
 
 
 def number(value):
@@ -131,12 +131,15 @@ class Chart:
         return self.finish()
 
     def group_label(self, x, words, groups):
+        """Level if there is room, else at a slant; "A + B" in two lines."""
         y = self.plot[1] + self.plot[3] + 16
-        if groups <= 5:
-            self.text(x, y, words, size=11, anchor="middle")
-        else:
-            self.text(x + 4, y, words, size=11, anchor="end",
-                      more=f'transform="rotate(-24 {x + 4:.1f} {y:.1f})"')
+        for part in str(words).replace(" + ", "\n+ ").split("\n"):
+            if groups <= 5:
+                self.text(x, y, part, size=11, anchor="middle")
+            else:
+                self.text(x + 4, y, part, size=11, anchor="end",
+                          more=f'transform="rotate(-24 {x + 4:.1f} {y:.1f})"')
+            y += 13
 
     def lines(self, series, low=None, log_x=0, log_y=0, reference=None):
         """`series`: name -> [(x, y), ...]."""
