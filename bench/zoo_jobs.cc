@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "model/zoo/zoo.h"
 #include "partitioner/partition.h"
+#include "runtime/needs.h"
 #include "runtime/prepare.h"
 
 namespace ebb::bench {
@@ -59,28 +60,53 @@ Needs::Needs(device::SimDevice& device, Bytes pool, std::string model)
       pool_(pool),
       model_(std::move(model)) {}
 
-absl::StatusOr<Needs::OneJob> Needs::Of(int64_t batch) {
-  if (const auto it = known_.find(batch); it != known_.end()) return it->second;
+absl::StatusOr<Needs::Known*> Needs::Look(int64_t batch) {
+  if (const auto it = known_.find(batch); it != known_.end()) return &it->second;
   EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec, ZooJob(model_, batch, 1));
   const runtime::PrepareOptions options{.quantum = partitioner::QuantumFor(pool_),
                                         .memory = pool_,
                                         .purpose = runtime::Purpose::kSizes};
-  const auto job = runtime::Prepare(std::move(spec), device_, options);
+  auto job = runtime::Prepare(std::move(spec), device_, options);
   if (!job.ok() && job.status().code() != absl::StatusCode::kResourceExhausted) {
     return job.status();
   }
-  OneJob one;
+  Known known;
   if (job.ok()) {
-    one = {.planned = (*job)->IsPlanned(),
-           .region = AlignUp((*job)->resident.bytes + (*job)->StagingInPool(), granule_),
-           .lane = AlignUp((*job)->Peak(), granule_)};
+    known.levels = runtime::NeedsOf(JobId(), **job).levels;
+    known.one = {.planned = (*job)->IsPlanned(),
+                 .region = AlignUp(known.levels[0].region, granule_),
+                 .lane = AlignUp(known.levels[0].lane, granule_)};
+    known.prepared = *std::move(job);
   }
-  return known_[batch] = one;
+  return &known_.emplace(batch, std::move(known)).first->second;
+}
+
+absl::StatusOr<Needs::OneJob> Needs::Of(int64_t batch) {
+  EBB_ASSIGN_OR_RETURN(const Known* known, Look(batch));
+  return known->one;
+}
+
+absl::StatusOr<std::vector<runtime::LevelNeed>> Needs::Levels(int64_t batch) {
+  EBB_ASSIGN_OR_RETURN(Known* const known, Look(batch));
+  if (known->prepared != nullptr) {
+    EBB_ASSIGN_OR_RETURN(
+        known->prepared->ladder,
+        runtime::MakeLadder(known->prepared->Base(), device_,
+                            {.quantum = partitioner::QuantumFor(pool_), .memory = pool_}));
+    known->levels = runtime::NeedsOf(JobId(), *known->prepared).levels;
+    known->prepared.reset();
+  }
+  return known->levels;
 }
 
 absl::StatusOr<bool> Needs::Fit(int64_t jobs, int64_t batch) {
   EBB_ASSIGN_OR_RETURN(const OneJob one, Of(batch));
-  return one.planned && one.region * jobs + one.lane <= pool_;
+  if (!one.planned || one.lane > pool_) return false;  // the levels do not lower it
+  if (one.region * jobs + one.lane <= pool_) return true;
+  EBB_ASSIGN_OR_RETURN(const auto levels, Levels(batch));
+  const runtime::AdmissionJob job{.levels = levels};
+  const std::vector<const runtime::AdmissionJob*> all(static_cast<size_t>(jobs), &job);
+  return runtime::CheapestLevels({.pool = pool_, .granule = granule_}, all).has_value();
 }
 
 absl::StatusOr<int64_t> Needs::LargestBatch(int64_t jobs) {

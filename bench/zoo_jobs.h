@@ -6,11 +6,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/units.h"
 #include "device/sim/sim_device.h"
+#include "runtime/admission.h"
 #include "runtime/job.h"
+#include "runtime/prepare.h"
 
 namespace ebb::bench {
 
@@ -36,22 +39,33 @@ class Needs {
 
   struct OneJob {
     bool planned = false;  // else its step alone is larger than the pool
-    Bytes region;          // state and staging, in granules
+    Bytes region;          // state and staging, in granules, with all state resident
     Bytes lane;            // its step's peak, in granules
   };
   absl::StatusOr<OneJob> Of(int64_t batch);
-  // The inequality by which the engine admits the last of `jobs` while the others train.
+  // The inequality by which the engine admits the last of `jobs` while the others train, at any
+  // level of the memory ladder.
   absl::StatusOr<bool> Fit(int64_t jobs, int64_t batch);
   // The largest batch at which `jobs` fit, found by bisection below the doubled batch at which they
   // no longer do; 0: none.
   absl::StatusOr<int64_t> LargestBatch(int64_t jobs);
 
+  // The levels of a job, the resident one first.
+  absl::StatusOr<std::vector<runtime::LevelNeed>> Levels(int64_t batch);
+
  private:
+  struct Known {
+    OneJob one;
+    std::unique_ptr<runtime::PreparedJob> prepared;  // until all levels have been made
+    std::vector<runtime::LevelNeed> levels;
+  };
+  absl::StatusOr<Known*> Look(int64_t batch);
+
   const device::SimDevice& device_;
   const Bytes granule_;
   const Bytes pool_;
   const std::string model_;
-  std::map<int64_t, OneJob> known_;
+  std::map<int64_t, Known> known_;
 };
 
 }  // namespace ebb::bench

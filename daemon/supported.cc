@@ -95,6 +95,9 @@ constexpr absl::string_view kSupported[] = {"name",
                                             "resources.weight",
                                             "resources.memory_max",
                                             "resources.max_in_flight",
+                                            "resources.ladder.offload",
+                                            "resources.ladder.stream",
+                                            "resources.ladder.swap",
                                             "labels"};
 
 // Enum fields of which only some values are supported; unspecified always is.

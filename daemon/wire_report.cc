@@ -109,6 +109,7 @@ v1::Job ToWire(const runtime::JobInfo& info) {
   }
   wire.set_why(Escaped(info.why));
   wire.set_resident_bytes(info.resident.count());
+  wire.set_streamed_bytes(info.streamed.count());
   wire.set_staging_bytes(info.staging.count());
   wire.set_step_peak_bytes(info.step_peak.count());
   wire.set_held_bytes(info.held.count());
@@ -212,6 +213,15 @@ v1::ExplainReport ToWire(JobId id, const runtime::ExplainReport& report) {
   wire.set_quantum_bytes(report.quantum.count());
   for (const auto& [name, bytes] : report.resident) {
     (*wire.mutable_resident())[name] = bytes.count();
+  }
+  for (const runtime::LevelReport& level : report.ladder) {
+    v1::ExplainReport::Level& out = *wire.add_ladder();
+    out.set_name(level.name);
+    out.set_region_bytes(level.region.count());
+    out.set_step_peak_bytes(level.step_peak.count());
+    out.set_host_bytes(level.host.count());
+    out.set_copied_bytes(level.bus.count());
+    out.set_in_use(level.in_use);
   }
   wire.set_admission(Escaped(report.admission));
   wire.set_numerics_key(report.numerics_key);

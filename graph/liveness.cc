@@ -87,7 +87,9 @@ class Builder {
   }
 
   BufferClass Classify(const Buffer& buffer) const {
-    if (graph_.value(buffer.values[0]).role == Role::kInput) return BufferClass::kInput;
+    const Value& value = graph_.value(buffer.values[0]);
+    if (value.role == Role::kInput) return BufferClass::kInput;
+    if (graph_.node(value.producer).op->name == "Fetch") return BufferClass::kStreamed;
     const bool made_forward = graph_.nodes[static_cast<size_t>(buffer.first)].phase <= Phase::kLoss;
     const bool used_backward =
         graph_.nodes[static_cast<size_t>(buffer.last)].phase >= Phase::kBackward;
@@ -109,6 +111,8 @@ absl::string_view Name(BufferClass cls) {
       return "saved";
     case BufferClass::kTransient:
       return "transient";
+    case BufferClass::kStreamed:
+      return "streamed";
   }
   return "?";
 }

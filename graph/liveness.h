@@ -10,14 +10,14 @@
 
 namespace ebb::graph {
 
-enum class BufferClass : uint8_t { kInput, kSaved, kTransient };
+enum class BufferClass : uint8_t { kInput, kSaved, kTransient, kStreamed };
 absl::string_view Name(BufferClass cls);
 
 struct Buffer {
   Bytes bytes;
   int first = 0;  // node index at which it comes to life; inputs: 0
   int last = 0;   // last node that reads or writes it (>= first)
-  // kSaved: made in forward or loss, last used in backward or update.
+  // kSaved: made in forward or loss, last used in backward or update. kStreamed: a fetched state.
   BufferClass cls = BufferClass::kTransient;
   std::vector<ValueId> values;
 };

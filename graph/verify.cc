@@ -91,7 +91,7 @@ class NodeChecker {
       if (value.producer.valid() && !made_[input.index()]) {
         return Invalid(absl::StrCat("reads '", value.name, "' before it is made"));
       }
-      if (updated_[root_[input.index()].index()]) {
+      if (node.op->name != "Store" && updated_[root_[input.index()].index()]) {
         return Invalid(absl::StrCat("reads '", value.name, "' after its update"));
       }
     }
@@ -124,8 +124,10 @@ class NodeChecker {
       const auto i = static_cast<size_t>(mutated);
       if (i >= node.inputs.size() || !node.inputs[i].valid()) continue;
       const Value& value = graph_.value(node.inputs[i]);
+      const bool fetched =
+          value.producer.valid() && graph_.node(value.producer).op->name == "Fetch";
       if (value.role != Role::kParam && value.role != Role::kOptState &&
-          value.role != Role::kBuffer) {
+          value.role != Role::kBuffer && !fetched) {
         return Invalid(
             absl::StrCat("writes '", value.name, "', a value of role ", Name(value.role)));
       }

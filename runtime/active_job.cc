@@ -54,13 +54,24 @@ char* ActiveJob::Resident(absl::string_view name, int program) const {
     it = layout.shared.find(name);
     EBB_CHECK(it != layout.shared.end());
   }
-  return region->base() + it->second.count();
+  return AtImage(it->second);
+}
+
+char* ActiveJob::AtImage(Bytes offset) const {
+  const Placement::Spot spot = prepared->plan().placement.At(offset);
+  if (spot.on_host) return prepared->host_image->base() + spot.offset.count();
+  return region->base() + (StagingBytes() + spot.offset).count();
+}
+
+void ActiveJob::Adopt(size_t level) {
+  EBB_CHECK(level < prepared->ladder.size());
+  prepared->level = level;
+  bound = {};
 }
 
 char* ActiveJob::Staged(int slot, Bytes offset) const {
   const Bytes at = prepared->slot_bytes * slot + offset;
-  if (prepared->stages_in_pool) return region->base() + (ResidentBytes() + at).count();
-  return prepared->host->base() + at.count();
+  return (prepared->stages_in_pool ? region->base() : prepared->host_slots->base()) + at.count();
 }
 
 const device::Bindings& ActiveJob::Bind(int program, memory::End end, char* base, Bytes size) {
@@ -68,7 +79,7 @@ const device::Bindings& ActiveJob::Bind(int program, memory::End end, char* base
   if (bound_to.bindings != nullptr && bound_to.base == base && bound_to.size == size) {
     return *bound_to.bindings;
   }
-  const StepProgram& step = *prepared->programs[program];
+  const StepProgram& step = *prepared->programs()[program];
   const auto at = [&](Bytes offset, Bytes bytes) {
     return end == memory::End::kBottom ? base + offset.count()
                                        : base + (size - offset - bytes).count();
@@ -96,16 +107,20 @@ const device::Bindings& ActiveJob::Bind(int program, memory::End end, char* base
 }
 
 void ActiveJob::BindAll(char* base, Bytes size) {
-  for (size_t program = 0; program < prepared->programs.size(); ++program) {
-    if (prepared->programs[program] == nullptr) continue;
+  for (size_t program = 0; program < prepared->programs().size(); ++program) {
+    if (prepared->programs()[program] == nullptr) continue;
     for (const memory::End end : {memory::End::kBottom, memory::End::kTop}) {
       Bind(static_cast<int>(program), end, base, size);
     }
   }
 }
 
-Bytes LeastMemory(const ActiveJob& job, Bytes granule) {
-  return AlignUp(job.RegionBytes(), granule) + AlignUp(job.prepared->Peak(), granule);
+std::vector<scheduler::StepProfile> ActiveJob::Profiles() const {
+  std::vector<scheduler::StepProfile> profiles;
+  for (const auto& step : prepared->programs()) {
+    if (step) profiles.push_back(step->profile);
+  }
+  return profiles;
 }
 
 }  // namespace ebb::runtime

@@ -57,7 +57,7 @@ struct ActiveJob {
   int priority = 0;
   int max_in_flight = 0;  // 0: the engine's
 
-  // Resident state, then the slots that lie in the pool; null until admitted.
+  // The slots that lie in the pool, then resident state; null until admitted.
   std::unique_ptr<memory::Region> region;
   LaneId lane;
   std::array<std::shared_ptr<EpochCache>, 2> caches = {std::make_shared<EpochCache>(),
@@ -77,7 +77,8 @@ struct ActiveJob {
   int fills_pending = 0;  // slots that the loader is writing
   int outstanding = 0;    // launches and copies not complete
   bool uploaded = false;
-  bool ready = false;  // Ready() was called and the step has not started
+  bool image_is_fresh = false;  // the host image holds the state as it is now
+  bool ready = false;           // Ready() was called and the step has not started
   bool paused = false;
   bool draining = false;  // its sequence is over, or it has been ended: starts no step
   bool snapshotting = false;
@@ -93,22 +94,22 @@ struct ActiveJob {
 
   explicit ActiveJob(std::unique_ptr<PreparedJob> p);
 
-  Bytes ResidentBytes() const { return prepared->resident.bytes; }
+  Bytes ResidentBytes() const { return prepared->DeviceBytes(); }
   Bytes StagingBytes() const { return prepared->StagingInPool(); }
   Bytes RegionBytes() const { return ResidentBytes() + StagingBytes(); }
   // Where a field of a staged batch lies: `offset` bytes into its slot.
   char* Staged(int slot, Bytes offset) const;
-  // Where the resident state goes to and comes from on a device that moves no bytes.
-  char* HostImage() const { return prepared->host->base() + prepared->StagingOnHost().count(); }
+  // Where the byte of the residents' image lies now, in the region or on the host.
+  char* AtImage(Bytes offset) const;
   char* Resident(absl::string_view name, int program) const;
+  std::vector<scheduler::StepProfile> Profiles() const;
+  // Changes the level of the memory ladder. REQUIRES no step in flight.
+  void Adopt(size_t level);
   // The address table for a step of `program` on `end` of the lane [base, base+size). Made on the
   // first call for a lane, which is when the job is put there (BindAll): steps take nothing large
   // from the heap.
   const device::Bindings& Bind(int program, memory::End end, char* base, Bytes size);
   void BindAll(char* base, Bytes size);
 };
-
-// What it costs to take the job in: its own region and the least lane that holds its step.
-Bytes LeastMemory(const ActiveJob& job, Bytes granule);
 
 }  // namespace ebb::runtime

@@ -47,6 +47,22 @@ int Allowed(const AdmissionState& state, const AdmissionJob& job, int level) {
   return -1;
 }
 
+// A level may raise the lane by more than it frees of one region, but not of all of them.
+std::optional<std::vector<int>> SameLevel(const AdmissionState& state, Jobs jobs) {
+  size_t most = 0;
+  for (const AdmissionJob* job : jobs) most = std::max(most, job->levels.size());
+  for (int level = 1; level < static_cast<int>(most); ++level) {
+    std::vector<int> levels;
+    bool allowed = true;
+    for (const AdmissionJob* job : jobs) {
+      levels.push_back(std::min(level, static_cast<int>(job->levels.size()) - 1));
+      allowed &= WithinCap(state, *job, levels.back());
+    }
+    if (allowed && ExcessOf(state, jobs, levels).Fits()) return levels;
+  }
+  return std::nullopt;
+}
+
 AdmissionLedger LedgerOf(const AdmissionState& state, Jobs others, const std::vector<int>& levels,
                          const LevelNeed& own) {
   AdmissionLedger ledger{.pool = state.pool,
@@ -233,33 +249,35 @@ std::string TimeText(absl::Time at, absl::Time now) {
 
 }  // namespace
 
-std::optional<std::vector<int>> LeastSteps(const AdmissionState& state, Jobs jobs) {
+std::optional<std::vector<int>> CheapestLevels(const AdmissionState& state, Jobs jobs) {
   std::vector<int> levels;
   for (const AdmissionJob* job : jobs) {
     EBB_CHECK(!job->levels.empty());
     levels.push_back(Allowed(state, *job, 0));
     if (levels.back() < 0) return std::nullopt;
   }
-  Excess excess = ExcessOf(state, jobs, levels);
-  while (!excess.Fits()) {
-    size_t best = jobs.size();
-    Excess best_excess = excess;
+  for (;;) {
+    const Excess now = ExcessOf(state, jobs, levels);
+    if (now.Fits()) return levels;
+    double best = 0;
+    std::vector<int> chosen;
     for (size_t j = 0; j < jobs.size(); ++j) {
-      const int next = Allowed(state, *jobs[j], levels[j] + 1);
-      if (next < 0) continue;
-      std::vector<int> changed = levels;
-      changed[j] = next;
-      const Excess after = ExcessOf(state, jobs, changed);
-      if (best == jobs.size() || after.pool < best_excess.pool) {
-        best = j;
-        best_excess = after;
+      int level = Allowed(state, *jobs[j], levels[j] + 1);
+      for (; level >= 0; level = Allowed(state, *jobs[j], level + 1)) {
+        std::vector<int> changed = levels;
+        changed[j] = level;
+        const Excess after = ExcessOf(state, jobs, changed);
+        const Bytes price = Need(*jobs[j], level).copied - Need(*jobs[j], levels[j]).copied;
+        const auto paid = static_cast<double>(std::max(price, Bytes(1)).count());
+        const double worth = after.Fits() ? 1e30 / paid : (now.pool - after.pool) / Bytes(1) / paid;
+        if (worth <= best) continue;
+        best = worth;
+        chosen = std::move(changed);
       }
     }
-    if (best == jobs.size()) return std::nullopt;
-    levels[best] = Allowed(state, *jobs[best], levels[best] + 1);
-    excess = best_excess;
+    if (best == 0) return SameLevel(state, jobs);
+    levels = std::move(chosen);
   }
-  return levels;
 }
 
 std::vector<Verdict> Forecast(const AdmissionState& state, const ChooseLevels& choose) {

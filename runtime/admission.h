@@ -20,6 +20,7 @@ struct LevelNeed {
   Bytes region;           // its own in the pool: resident state and staged batches
   Bytes lane;             // its largest step; a lane is shared
   Bytes host;             // on the host
+  Bytes copied;           // between the two, by a training step: the price
   bool at_least = false;  // the lane is a lower bound: the step was too large to be planned
 };
 
@@ -45,9 +46,10 @@ struct AdmissionState {
 // where not all of them fit at their first levels, and for a job alone.
 using ChooseLevels = std::function<std::optional<std::vector<int>>(
     const AdmissionState& state, absl::Span<const AdmissionJob* const> jobs)>;
-// Begins with every job's first level and takes from whoever then gives the most, until they fit.
-std::optional<std::vector<int>> LeastSteps(const AdmissionState& state,
-                                           absl::Span<const AdmissionJob* const> jobs);
+// Such levels for which the steps copy little. Begins with every job's first one; each time takes
+// the change that is enough for the least price or, when none is, frees the most for a byte copied.
+std::optional<std::vector<int>> CheapestLevels(const AdmissionState& state,
+                                               absl::Span<const AdmissionJob* const> jobs);
 
 // Who needs which bytes of the pool at the moment that the verdict speaks of.
 struct AdmissionLedger {
@@ -77,9 +79,11 @@ struct Verdict {
 
 // One for every waiting job, in order. Running jobs end in the order of the time that they have
 // left, those without one last; whenever one ends, waiting jobs start in their order.
-std::vector<Verdict> Forecast(const AdmissionState& state, const ChooseLevels& choose = LeastSteps);
+std::vector<Verdict> Forecast(const AdmissionState& state,
+                              const ChooseLevels& choose = CheapestLevels);
 // Of a job that came last.
-Verdict Ask(AdmissionState state, const AdmissionJob& job, const ChooseLevels& choose = LeastSteps);
+Verdict Ask(AdmissionState state, const AdmissionJob& job,
+            const ChooseLevels& choose = CheapestLevels);
 
 // "fits now", "after j-3 at about 14:02 (in 12 min)", "never: needs 9.0 GiB, at most 4.0 GiB".
 // `now` in the time zone of whoever reads it; nullopt: the device's time is not the wall's.

@@ -39,6 +39,7 @@ class EngineImpl final : public Engine {
     const PrepareOptions prepare{.quantum = options_.quantum, .memory = options_.memory};
     EBB_ASSIGN_OR_RETURN(std::unique_ptr<PreparedJob> prepared,
                          Prepare(std::move(spec), *device_, prepare));
+    EBB_RETURN_IF_ERROR(MakeLevels(prepared.get()));
     EBB_RETURN_IF_ERROR(CheckFits(*prepared, Alone(), *device_, options_.quantum));
     prepared->predicted_step = PredictStep(
         *prepared, device_->spec(),
@@ -116,8 +117,13 @@ class EngineImpl final : public Engine {
   absl::Status TakeHost(PreparedJob* job) const {
     if (!options_.host_budget) return absl::OkStatus();
     job->host_share = std::make_shared<HostBudget::Share>(*options_.host_budget);
-    return job->host_share->Grow(job->StagingOnHost() + job->ResultBytes(device_->spec()),
-                                 "what the job stages and leaves as its result");
+    EBB_RETURN_IF_ERROR(
+        job->host_share->Grow(job->StagingOnHost() + job->ResultBytes(device_->spec()),
+                              "what the job stages and leaves as its result"));
+    // Where the host has no room for its state, the job may still run with all of it resident.
+    const bool needs_image = device_->spec().computes && job->ladder.size() > 1;
+    if (needs_image && !job->host_share->Grow(job->resident.bytes).ok()) job->ladder.resize(1);
+    return CheckFits(*job, Alone(), *device_, options_.quantum);
   }
 
   template <class F>
@@ -136,6 +142,28 @@ class EngineImpl final : public Engine {
     AdmissionState state = Alone();
     loop_.Call([&] { state = loop_.Admission(); });
     return state;
+  }
+
+  // Levels of the memory ladder are made on the submitter's thread, and only when memory binds:
+  // when this job and those that are here would not fit with all state resident. Then those that
+  // have none yet get theirs as well.
+  absl::Status MakeLevels(PreparedJob* job) {
+    bool binds = false;
+    std::vector<std::pair<JobId, LadderBase>> others;
+    loop_.Call([&] {
+      binds = loop_.MemoryBinds(*job);
+      if (binds) others = loop_.WithoutLadder();
+    });
+    if (!binds) return absl::OkStatus();
+    const StepOptions options{.quantum = options_.quantum, .memory = options_.memory};
+    EBB_ASSIGN_OR_RETURN(job->ladder, MakeLadder(job->Base(), *device_, options));
+    job->ladder_made = true;
+    for (const auto& [id, base] : others) {
+      EBB_ASSIGN_OR_RETURN(Ladder ladder, MakeLadder(base, *device_, options));
+      EBB_ASSIGN_OR_RETURN(auto image, AllocateImage(device_->spec(), base.layout.bytes));
+      loop_.Call([&, id = id] { loop_.AddLevels(id, std::move(ladder), std::move(image)); });
+    }
+    return absl::OkStatus();
   }
 
   std::unique_ptr<device::Device> device_;

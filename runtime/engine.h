@@ -66,7 +66,7 @@ struct JobMemoryReport {
   LaneId lane;
 };
 // Who holds which bytes and why, at one instant. The classes sum to pool_bytes, to the byte:
-// resident, saved, transient, workspace, input, padding, staging, waiting, free.
+// resident, saved, transient, streamed, input, padding, staging, waiting, free.
 struct MemoryReport {
   Bytes pool;
   std::map<std::string, Bytes> classes;
@@ -96,6 +96,15 @@ struct SubModelReport {
   Bytes held_after;
   Bytes saved;
 };
+// One level of the memory ladder.
+struct LevelReport {
+  std::string name;  // "resident", "offload", "stream", "swap"
+  Bytes region;      // resident and staged in the pool
+  Bytes step_peak;
+  Bytes host;  // state that lives on the host
+  Bytes bus;   // copied by a training step
+  bool in_use = false;
+};
 struct ExplainReport {
   std::string graph;  // the training graph as text
   std::vector<SubModelReport> sub_models;
@@ -104,8 +113,9 @@ struct ExplainReport {
   Bytes live_peak;
   Bytes quantum;
   std::map<std::string, Bytes>
-      resident;           // parameters, optimizer state, buffers, constants, scalars
-  std::string admission;  // in words, with the byte ledger behind it
+      resident;  // parameters, optimizer state, buffers, constants, scalars, wherever they are
+  std::vector<LevelReport> ladder;  // the levels that were weighed
+  std::string admission;            // in words, with the byte ledger behind it
   std::string numerics_key;
 };
 

@@ -78,9 +78,7 @@ ActiveJob* EngineLoop::Settle(JobId id, int ActiveJob::*counter) {
   return nullptr;
 }
 
-void EngineLoop::CopyAside(ActiveJob& job, void* to, const void* from, Bytes bytes,
-                           std::function<void(ActiveJob&)> then) {
-  device_->Copy(aux_stream_, to, from, bytes);
+void EngineLoop::AfterCopies(ActiveJob& job, std::function<void(ActiveJob&)> then) {
   ++job.outstanding;
   const auto done = [this, id = job.id, then = std::move(then)](const absl::Status& status) {
     ActiveJob* job = Settle(id, &ActiveJob::outstanding);
@@ -94,16 +92,41 @@ void EngineLoop::CopyAside(ActiveJob& job, void* to, const void* from, Bytes byt
   aux_ops_.push_back({device_->Record(aux_stream_), done});
 }
 
-// The job's region has just been made: its initial values go in before its first step.
+// Enqueues a copy of every segment of the image, but of what is there already.
+void EngineLoop::CopyImage(ActiveJob& job, ImageWay way, char* image, Bytes until) {
+  for (const Placement::Segment& segment : job.prepared->plan().placement.segments()) {
+    const Bytes bytes = std::min(segment.end, until) - segment.begin;
+    char* const there = job.AtImage(segment.begin);
+    char* const here = image + segment.begin.count();
+    if (bytes <= Bytes(0) || there == here) continue;
+    const bool up = way == ImageWay::kUp;
+    device_->Copy(aux_stream_, up ? there : here, up ? here : there, bytes);
+  }
+}
+
+// The job's region has just been made, for the first time or for another level: its values go in
+// before its next step.
 void EngineLoop::Upload(ActiveJob& job) {
-  auto image = std::make_shared<std::vector<char>>();
-  if (device_->spec().computes) *image = InitialImage(*job.prepared);
+  job.uploaded = false;
+  std::shared_ptr<std::vector<char>> first;
+  char* image = nullptr;
+  if (job.image_is_fresh || !device_->spec().computes) {
+    image = job.prepared->host_image->base();
+  } else {
+    first = std::make_shared<std::vector<char>>(InitialImage(*job.prepared));
+    image = first->data();
+  }
   job.prepared->weights.clear();  // the image has them
-  CopyAside(job, job.region->base(), image->empty() ? job.HostImage() : image->data(),
-            job.ResidentBytes(), [this, image](ActiveJob& job) {
-              job.uploaded = true;
-              Pump(job);
-            });
+  CopyImage(job, ImageWay::kUp, image, job.prepared->resident.bytes);
+  AfterCopies(job, [this, first](ActiveJob& job) {
+    job.uploaded = true;
+    Pump(job);
+  });
+}
+
+void EngineLoop::MakeImage(ActiveJob& job) {
+  CopyImage(job, ImageWay::kDown, job.prepared->host_image->base(), job.prepared->resident.bytes);
+  AfterCopies(job, [](ActiveJob& job) { job.image_is_fresh = true; });
 }
 
 void EngineLoop::StageNext(ActiveJob& job, int slot) {
@@ -172,7 +195,7 @@ std::vector<MetricPoint> EngineLoop::Measure(ActiveJob& job, const StepRun& run,
   std::vector<MetricPoint> points;
   if (!device_->spec().computes) return points;
   const bool trains = run.item.kind == StepKind::kTrain;
-  const StepProgram& step = *job.prepared->programs[static_cast<int>(run.item.kind)];
+  const StepProgram& step = *job.prepared->programs()[static_cast<int>(run.item.kind)];
   const Bytes stride = job.prepared->resident.metric_stride;
   const int64_t steps_done = run.item.step + (trains ? 1 : 0);
   const absl::Time now = absl::Now();
@@ -236,13 +259,15 @@ void EngineLoop::BeginSnapshot(ActiveJob& job) {
   job.snapshotting = true;
   const Bytes bytes = job.prepared->resident.state_end;
   if (!device_->spec().computes) {
-    CopyAside(job, job.HostImage(), job.region->base(), bytes, [this](ActiveJob& job) {
+    CopyImage(job, ImageWay::kDown, job.prepared->host_image->base(), bytes);
+    AfterCopies(job, [this](ActiveJob& job) {
       EndJob(job.id, JobState::kSucceeded, EndReason::kNone, "");
     });
     return;
   }
   auto image = std::make_shared<std::vector<char>>(bytes.count());
-  CopyAside(job, image->data(), job.region->base(), bytes, [this, image](ActiveJob& job) {
+  CopyImage(job, ImageWay::kDown, image->data(), bytes);
+  AfterCopies(job, [this, image](ActiveJob& job) {
     auto result = std::make_shared<JobResult>();
     result->weights = TensorsOf(*job.prepared, *image, graph::Role::kParam);
     result->weights.merge(TensorsOf(*job.prepared, *image, graph::Role::kBuffer));

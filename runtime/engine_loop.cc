@@ -46,7 +46,11 @@ absl::Status EngineLoop::Init() {
 EngineLoop::~EngineLoop() {
   stager_.reset();
   for (Lane& lane : lanes_) {
-    for (const device::StreamId stream : lane.streams) device_->DestroyStream(stream);
+    for (const auto& streams : {lane.streams, lane.fetch_streams, lane.store_streams}) {
+      for (const device::StreamId stream : streams) {
+        if (stream.valid()) device_->DestroyStream(stream);
+      }
+    }
   }
   if (aux_stream_.valid()) device_->DestroyStream(aux_stream_);
   for (const auto& stream : launches_) {
@@ -219,6 +223,7 @@ void EngineLoop::OnComplete(const Launch& launch, const device::EventState& stat
 
 void EngineLoop::BeginStep(ActiveJob& job, const Decision& decision, Lane& lane) {
   job.ready = false;
+  job.image_is_fresh = false;
   EBB_CHECK(!job.staged.empty() && job.staged.front()->staged && job.enqueuing == nullptr);
   job.enqueuing = std::move(job.staged.front());
   job.staged.pop_front();
@@ -231,7 +236,7 @@ void EngineLoop::BeginStep(ActiveJob& job, const Decision& decision, Lane& lane)
   }
 
   const device::StreamId stream = lane.streams[static_cast<int>(decision.end)];
-  const StepProgram& step = *job.prepared->programs[program];
+  const StepProgram& step = *job.prepared->programs()[program];
   const auto write = [&](const char* name, auto values) {
     if (!step.graph.Find(name).valid()) return;
     device_->Write(stream, job.Resident(name, program),
@@ -260,12 +265,63 @@ void EngineLoop::BeginStep(ActiveJob& job, const Decision& decision, Lane& lane)
 
 void EngineLoop::EndStepEnqueue(ActiveJob& job, device::StreamId stream, int program) {
   const ResidentLayout& resident = job.prepared->resident;
-  const size_t metrics = job.prepared->programs[program]->metrics.size();
+  const size_t metrics = job.prepared->programs()[program]->metrics.size();
   const Bytes bytes = resident.metric_stride * static_cast<int64_t>(metrics);
   job.enqueuing->metrics.resize(bytes.count());
-  device_->Copy(stream, job.enqueuing->metrics.data(),
-                job.region->base() + resident.metrics_begin[program].count(), bytes);
+  device_->Copy(stream, job.enqueuing->metrics.data(), job.AtImage(resident.metrics_begin[program]),
+                bytes);
   job.running.push_back(std::move(job.enqueuing));
+}
+
+// The main stream computes; what is copied between host and stack runs on two streams beside it,
+// from when the launch may touch its memory, and is complete when the launch is.
+void EngineLoop::LaunchSubModel(const Lane& lane, End end, const StepProgram& step, int sub_model,
+                                const device::Bindings& bindings) {
+  const auto e = static_cast<size_t>(end);
+  const device::StreamId stream = lane.streams[e];
+  const device::StreamId fetches = lane.fetch_streams[e], stores = lane.store_streams[e];
+  const auto after = [&](device::StreamId waits, device::StreamId runs) {
+    const device::EventId event = device_->Record(runs);
+    device_->Wait(waits, event);
+    device_->Release(event);
+  };
+  const auto copy = [&](device::StreamId on, const std::vector<NodeId>& nodes) {
+    for (const NodeId id : nodes) {
+      const graph::Node& node = step.graph.node(id);
+      const bool fetches_it = !node.outputs.empty();
+      const ValueId to = fetches_it ? node.outputs[0] : node.inputs[0];
+      const ValueId from = fetches_it ? node.inputs[0] : node.inputs[1];
+      device_->Copy(on, bindings.values[to.index()], bindings.values[from.index()],
+                    step.graph.value(from).type.bytes());
+    }
+  };
+  const auto compute = [&](int first, int last) {
+    device_->Launch(
+        stream,
+        {.program = step.program.get(), .bindings = &bindings, .first = first, .last = last});
+  };
+  if (step.traffic.empty() || !step.traffic[sub_model].copies()) {
+    const partitioner::SubModel& sub = step.partition.sub_models[sub_model];
+    compute(sub.first, sub.last);
+    return;
+  }
+  const graph::Traffic& traffic = step.traffic[sub_model];
+  const bool fetch = !traffic.fetch_now.empty() || !traffic.fetch_ahead.empty();
+  if (fetch) after(fetches, stream);
+  if (!traffic.store.empty()) after(stores, stream);
+  if (!traffic.fetch_now.empty()) {
+    copy(fetches, traffic.fetch_now);
+    after(stream, fetches);
+  }
+  copy(fetches, traffic.fetch_ahead);
+  copy(stores, traffic.store);
+  compute(traffic.computed.first, traffic.computed.last);
+  if (!traffic.store_last.empty()) {
+    after(stores, stream);
+    copy(stores, traffic.store_last);
+  }
+  if (!traffic.fetch_ahead.empty()) after(stream, fetches);
+  if (!traffic.store.empty() || !traffic.store_last.empty()) after(stream, stores);
 }
 
 void EngineLoop::Dispatch(const Decision& decision) {
@@ -280,13 +336,10 @@ void EngineLoop::Dispatch(const Decision& decision) {
   }
   const int program = decision.profile;
   if (decision.first) BeginStep(*job, decision, lane);
-  const StepProgram& step = *job->prepared->programs[program];
-  const partitioner::SubModel& sub = step.partition.sub_models[decision.sub_model];
+  const StepProgram& step = *job->prepared->programs()[program];
   const device::Bindings& bindings =
       job->Bind(program, decision.end, lane.region->base(), scheduler_->lane(lane.id).size());
-  device_->Launch(
-      stream,
-      {.program = step.program.get(), .bindings = &bindings, .first = sub.first, .last = sub.last});
+  LaunchSubModel(lane, decision.end, step, decision.sub_model, bindings);
   if (decision.last) EndStepEnqueue(*job, stream, program);
 
   const device::EventId event = device_->Record(stream);

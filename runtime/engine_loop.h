@@ -46,6 +46,10 @@ class EngineLoop {
 
   // --- The engine's thread only.
   JobId Submit(std::unique_ptr<PreparedJob> prepared);
+  // Would the job and those that are here be too much for the pool with all state resident?
+  bool MemoryBinds(const PreparedJob& job) const;
+  std::vector<std::pair<JobId, LadderBase>> WithoutLadder() const;
+  void AddLevels(JobId job, Ladder ladder, std::shared_ptr<HostBuffer> image);
   absl::Status Update(JobId job, const JobUpdate& update);
   absl::Status Cancel(JobId job);
   absl::Status Pause(JobId job);
@@ -62,6 +66,8 @@ class EngineLoop {
     LaneId id;
     std::unique_ptr<memory::Region> region;
     std::array<device::StreamId, 2> streams;
+    // State that visits the stack comes and goes on streams of their own; invalid until needed.
+    std::array<device::StreamId, 2> fetch_streams, store_streams;
     // Whose step is on each end, and how far it has been enqueued.
     struct Tide {
       JobId job;
@@ -92,6 +98,8 @@ class EngineLoop {
   bool HarvestAuxiliary();
   void OnComplete(const Launch& launch, const device::EventState& state);
   void Dispatch(const scheduler::Decision& decision);
+  void LaunchSubModel(const Lane& lane, memory::End end, const StepProgram& step, int sub_model,
+                      const device::Bindings& bindings);
   void BeginStep(ActiveJob& job, const scheduler::Decision& decision, Lane& lane);
   void EndStepEnqueue(ActiveJob& job, device::StreamId stream, int program);
   void SampleLedger();
@@ -112,17 +120,24 @@ class EngineLoop {
   // Work that was counted for the job is complete. Null when the job has ended meanwhile: then only
   // its memory waited for it.
   ActiveJob* Settle(JobId job, int ActiveJob::*counter);
-  // A copy on the auxiliary stream, counted as outstanding; `then` runs when it has succeeded and
-  // the job still lives. A failure ends the job.
-  void CopyAside(ActiveJob& job, void* to, const void* from, Bytes bytes,
-                 std::function<void(ActiveJob&)> then);
+  // Between the residents, wherever they are, and an image of the first `until` bytes of them.
+  enum class ImageWay { kUp, kDown };
+  void CopyImage(ActiveJob& job, ImageWay way, char* image, Bytes until);
+  // What has been enqueued on the auxiliary stream counts as outstanding; `then` runs when it has
+  // succeeded and the job still lives. A failure ends the job.
+  void AfterCopies(ActiveJob& job, std::function<void(ActiveJob&)> then);
+  void MakeImage(ActiveJob& job);  // on the host, of all its residents
   ActiveJob* Find(JobId job);
   const ActiveJob* Find(JobId job) const;
 
   // engine_memory.cc: admission and re-cuts.
+  struct Cut;
   void MaybeRecut();
   bool LanesDrained() const;
-  void Recut();
+  Cut PlanCut() const;
+  bool ImagesAreReady(const Cut& cut);  // else they are being made
+  void Recut(const Cut& cut);
+  void Join(ActiveJob& job, LaneId lane);
   std::map<std::string, Bytes> HostMemory() const;
 
   // engine_admission.cc: what waits, and for what.

@@ -5,16 +5,56 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "runtime/engine_loop.h"
+#include "runtime/needs.h"
 #include "scheduler/packing.h"
 
 namespace ebb::runtime {
 
 using memory::End;
 
+bool EngineLoop::MemoryBinds(const PreparedJob& job) const {
+  std::vector<AdmissionJob> all = {NeedsOf(JobId(), job)};
+  for (const auto& [id, other] : jobs_) all.push_back(NeedsOf(id, *other->prepared));
+  std::vector<const AdmissionJob*> jobs;
+  for (AdmissionJob& each : all) {
+    each.levels.resize(1);
+    jobs.push_back(&each);
+  }
+  return !CheapestLevels({.pool = pool_->budget(), .granule = pool_->granule()}, jobs).has_value();
+}
+
+std::vector<std::pair<JobId, LadderBase>> EngineLoop::WithoutLadder() const {
+  std::vector<std::pair<JobId, LadderBase>> bases;
+  for (const auto& [id, job] : jobs_) {
+    if (!job->prepared->ladder_made) bases.emplace_back(id, job->prepared->Base());
+  }
+  return bases;
+}
+
+void EngineLoop::AddLevels(JobId id, Ladder ladder, std::shared_ptr<HostBuffer> image) {
+  ActiveJob* job = Find(id);
+  if (job == nullptr || job->prepared->ladder_made) return;
+  EBB_CHECK(ladder[0] == job->prepared->ladder[0]);
+  const auto& share = job->prepared->host_share;
+  const bool needs_room = share != nullptr && device_->spec().computes && ladder.size() > 1;
+  if (needs_room && !share->Grow(job->prepared->resident.bytes).ok()) return;
+  job->prepared->ladder = std::move(ladder);
+  job->prepared->ladder_made = true;
+  if (job->prepared->host_image == nullptr) job->prepared->host_image = std::move(image);
+  if (!waiting_.empty()) recut_wanted_ = true;
+}
+
 bool EngineLoop::LanesDrained() const {
   return std::all_of(lanes_.begin(), lanes_.end(),
                      [&](const Lane& lane) { return scheduler_->lane(lane.id).Drained(); });
 }
+
+// Who is in the pool after a re-cut, at which level of the memory ladder.
+struct EngineLoop::Cut {
+  std::vector<ActiveJob*> jobs;
+  std::vector<int> levels;
+  size_t joining = 0;  // so many of the waiting ones, the last of `jobs`
+};
 
 // A re-cut waits for the steps in flight, and for what ended jobs still have outstanding. Meanwhile
 // no step starts, so it cannot be put off for ever.
@@ -25,91 +65,148 @@ void EngineLoop::MaybeRecut() {
     lanes_closed_ = true;
   }
   if (!ended_.empty() || !LanesDrained()) return;
-  Recut();
+  const Cut cut = PlanCut();
+  if (!ImagesAreReady(cut)) return;
+  Recut(cut);
   recut_wanted_ = false;
 }
 
-void EngineLoop::Recut() {
+// First come, first admitted: a small job does not overtake a large one for ever.
+EngineLoop::Cut EngineLoop::PlanCut() const {
+  const AdmissionState state = Admission();
+  Cut cut;
+  std::vector<const AdmissionJob*> needs;
+  for (const AdmissionJob& job : state.running) {
+    needs.push_back(&job);
+    cut.jobs.push_back(jobs_.at(job.id).get());
+  }
+  auto levels = CheapestLevels(state, needs);
+  EBB_CHECK(levels.has_value());  // They fitted before.
+  cut.levels = *std::move(levels);
+  for (const AdmissionJob& job : state.waiting) {
+    needs.push_back(&job);
+    auto with = CheapestLevels(state, needs);
+    if (!with) break;
+    cut.jobs.push_back(jobs_.at(job.id).get());
+    cut.levels = *std::move(with);
+    ++cut.joining;
+  }
+  return cut;
+}
+
+// A job changes its level by way of an image of its residents on the host.
+bool EngineLoop::ImagesAreReady(const Cut& cut) {
+  bool ready = true;
+  for (size_t j = 0; j < cut.jobs.size(); ++j) {
+    ActiveJob& job = *cut.jobs[j];
+    if (job.region == nullptr || static_cast<int>(job.prepared->level) == cut.levels[j]) continue;
+    if (job.outstanding > 0) {  // an upload, a snapshot, or the image on its way
+      ready = false;
+    } else if (!job.image_is_fresh) {
+      MakeImage(job);
+      ready = false;
+    }
+  }
+  return ready;
+}
+
+void EngineLoop::Recut(const Cut& cut) {
   std::vector<scheduler::PackingJob> packing;
   Bytes regions;
-  for (const auto& [id, job] : jobs_) {
-    if (job->region == nullptr) continue;
-    packing.push_back({id, job->prepared->Peak()});
-    regions += job->region->size();
+  const size_t staying = cut.jobs.size() - cut.joining;
+  std::vector<ActiveJob*> moved;  // to another level
+  for (size_t j = 0; j < cut.jobs.size(); ++j) {
+    ActiveJob& job = *cut.jobs[j];
+    if (static_cast<int>(job.prepared->level) != cut.levels[j]) {
+      job.Adopt(static_cast<size_t>(cut.levels[j]));
+      if (j < staying) moved.push_back(&job);
+    }
+    packing.push_back({job.id, job.prepared->Peak()});
+    regions += AlignUp(job.RegionBytes(), pool_->granule());
   }
-  // First come, first admitted: a small job does not overtake a large one for ever.
-  std::vector<ActiveJob*> joining;
-  Bytes peak;
-  for (const auto& p : packing) peak = std::max(peak, p.peak);
-  const Bytes granule = pool_->granule();
-  while (!waiting_.empty()) {
-    ActiveJob* job = jobs_.at(waiting_.front()).get();
-    const Bytes region = AlignUp(job->RegionBytes(), granule);
-    const Bytes lane = AlignUp(std::max(peak, job->prepared->Peak()), granule);
-    if (regions + region + lane > pool_->budget()) break;
-    regions += region;
-    peak = std::max(peak, job->prepared->Peak());
-    packing.push_back({job->id, job->prepared->Peak()});
-    joining.push_back(job);
-    waiting_.pop_front();
-  }
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(cut.joining));
   std::vector<scheduler::PackedLane> packed;
   if (!packing.empty()) {
-    auto result = scheduler::PackLanes(packing, pool_->budget() - regions, granule,
+    auto result = scheduler::PackLanes(packing, pool_->budget() - regions, pool_->granule(),
                                        static_cast<int>(lanes_.size()));
     EBB_CHECK(result.ok());  // Admission keeps room for the largest peak.
     packed = *std::move(result);
   }
   packed.resize(lanes_.size());
 
-  // Lanes that shrink give their memory first, then regions are made, then lanes grow.
-  const auto resize = [&](size_t l, Bytes size) {
-    EBB_CHECK(lanes_[l].region->Resize(size).ok());
-    scheduler_->ResizeLane(lanes_[l].id, size);
-  };
-  for (size_t l = 0; l < lanes_.size(); ++l) {
-    if (packed[l].size < lanes_[l].region->size()) resize(l, packed[l].size);
-  }
-  for (ActiveJob* job : joining) {
-    auto region = pool_->Create(absl::StrCat("job ", job->id.value()), job->RegionBytes());
-    EBB_CHECK(region.ok());
-    job->region = *std::move(region);
-  }
-  for (size_t l = 0; l < lanes_.size(); ++l) {
-    if (packed[l].size > lanes_[l].region->size()) resize(l, packed[l].size);
-  }
-  for (size_t l = 0; l < lanes_.size(); ++l) {
-    for (const JobId id : packed[l].jobs) {
-      ActiveJob& job = *jobs_.at(id);
-      job.lane = lanes_[l].id;
-      job.BindAll(lanes_[l].region->base(), packed[l].size);
-      if (std::count(joining.begin(), joining.end(), &job)) {
-        std::vector<scheduler::StepProfile> profiles;
-        for (const auto& step : job.prepared->programs) {
-          if (step) profiles.push_back(step->profile);
-        }
-        EBB_CHECK(scheduler_->AddJob(id, std::move(profiles), ParamsOf(job), lanes_[l].id).ok());
-        Upload(job);
-      } else {
-        EBB_CHECK(scheduler_->MoveJob(id, lanes_[l].id).ok());
-      }
-      Publish(job, [&](Board::Record& record) {
-        record.info.lane = job.lane;
-        record.info.state = job.paused ? JobState::kPaused : JobState::kRunning;
-      });
+  // Who shrinks gives its memory first.
+  const auto resize_lanes = [&](bool grow) {
+    for (size_t l = 0; l < lanes_.size(); ++l) {
+      const Bytes size = packed[l].size, now = lanes_[l].region->size();
+      if (size == now || (size > now) != grow) continue;
+      EBB_CHECK(lanes_[l].region->Resize(size).ok());
+      scheduler_->ResizeLane(lanes_[l].id, size);
     }
+  };
+  const auto resize_regions = [&](bool grow) {
+    for (ActiveJob* job : moved) {
+      const Bytes size = AlignUp(job->RegionBytes(), pool_->granule());
+      if (size == job->region->size() || (size > job->region->size()) != grow) continue;
+      EBB_CHECK(job->region->Resize(size).ok());
+    }
+  };
+  resize_lanes(false);
+  resize_regions(false);
+  resize_regions(true);
+  for (size_t j = staying; j < cut.jobs.size(); ++j) {
+    auto region = pool_->Create(absl::StrCat("job ", cut.jobs[j]->id.value()),
+                                cut.jobs[j]->RegionBytes(), pool_->budget());
+    EBB_CHECK(region.ok());
+    cut.jobs[j]->region = *std::move(region);
+  }
+  resize_lanes(true);
+  for (ActiveJob* job : moved) {
+    if (job->ready && scheduler_->Unready(job->id)) job->ready = false;
+    EBB_CHECK(scheduler_->SetProfiles(job->id, job->Profiles()).ok());
+  }
+  for (size_t l = 0; l < lanes_.size(); ++l) {
+    for (const JobId id : packed[l].jobs) Join(*jobs_.at(id), lanes_[l].id);
     if (packed[l].size > Bytes(0)) scheduler_->OpenLane(lanes_[l].id);
   }
+  for (ActiveJob* job : moved) Upload(*job);
   lanes_closed_ = false;
   pool_->CheckInvariants();
+}
+
+// The job's place after a re-cut, its first one if the scheduler does not know it yet.
+void EngineLoop::Join(ActiveJob& job, LaneId id) {
+  Lane& lane = lanes_[id.index()];
+  const bool joins = !job.lane.valid();
+  job.lane = id;
+  job.BindAll(lane.region->base(), scheduler_->lane(id).size());
+  if (joins) {
+    EBB_CHECK(scheduler_
+                  ->AddJob(job.id, job.Profiles(), ParamsOf(job), id)
+                  .ok());
+    Upload(job);
+  } else {
+    EBB_CHECK(scheduler_->MoveJob(job.id, id).ok());
+  }
+  for (auto* streams : {&lane.fetch_streams, &lane.store_streams}) {
+    for (device::StreamId& stream : *streams) {
+      if (job.prepared->level > 0 && !stream.valid()) stream = device_->CreateStream();
+    }
+  }
+  Publish(job, [&](Board::Record& record) {
+    record.info.lane = job.lane;
+    record.info.state = job.paused ? JobState::kPaused : JobState::kRunning;
+    record.info.resident = job.ResidentBytes();
+    record.info.streamed = job.prepared->plan().placement.host_bytes();
+    record.info.step_peak = job.prepared->Peak();
+  });
 }
 
 MemoryReport EngineLoop::Memory() const {
   MemoryReport report;
   report.pool = pool_->budget();
   auto& classes = report.classes;
-  for (const char* name :
-       {"resident", "staging", "input", "saved", "transient", "padding", "waiting", "free"}) {
+  for (const char* name : {"resident", "staging", "input", "saved", "transient", "streamed",
+                           "padding", "waiting", "free"}) {
     classes[name] = Bytes(0);
   }
   const auto add_region = [&](const ActiveJob& job) {
@@ -148,10 +245,11 @@ MemoryReport EngineLoop::Memory() const {
       stack.job = tide.job;
       const ActiveJob* job = Find(tide.job);
       EBB_CHECK(job != nullptr);  // A job that ends drops what it holds.
-      const HeldBytes& by_class = job->prepared->programs[tide.program]->held[tide.sub_model];
+      const HeldBytes& by_class = job->prepared->programs()[tide.program]->held[tide.sub_model];
       classes["input"] += by_class.input;
       classes["saved"] += by_class.saved;
       classes["transient"] += by_class.transient;
+      classes["streamed"] += by_class.streamed;
       classes["padding"] += by_class.padding;
       for (JobMemoryReport& memory : report.jobs) {
         if (memory.job == tide.job) memory.held += held;
@@ -173,11 +271,14 @@ MemoryReport EngineLoop::Memory() const {
 }
 
 std::map<std::string, Bytes> EngineLoop::HostMemory() const {
-  Bytes data, staging, reserved;
+  Bytes data, staging, reserved, streamed, images;
   std::vector<const data::DataSet*> seen;
   for (const auto& [id, job] : jobs_) {
     staging += job->prepared->StagingOnHost();
     reserved += job->prepared->ResultBytes(device_->spec());
+    const Bytes on_host = job->prepared->plan().placement.host_bytes();
+    streamed += on_host;
+    images += job->prepared->ImageBytes(device_->spec()) - on_host;
     for (const data::BatchSource& source : job->prepared->sources) {
       const data::DataSet* set = source.data.get();
       if (set == nullptr || std::count(seen.begin(), seen.end(), set)) continue;
@@ -186,13 +287,16 @@ std::map<std::string, Bytes> EngineLoop::HostMemory() const {
     }
   }
   const Bytes results = board_->ResultBytes();
-  std::map<std::string, Bytes> host = {{"data sets", data}, {"results", results}};
+  std::map<std::string, Bytes> host = {
+      {"data sets", data}, {"results", results}, {"streamed state", streamed}};
+  if (device_->spec().computes) host["images of state"] = images;
   if (!device_->spec().host_memory) host["staging"] = staging;
   if (const auto& budget = options_.host_budget) {
     const Bytes taken = budget->taken();
     host["reserved for results"] = reserved;
     // Models, weights, indices, what is being read, and what jobs leave that are just ending.
-    host["other files"] = std::max(taken - data - results - staging - reserved, Bytes(0));
+    host["other files"] = std::max(taken - data - results - staging - reserved - streamed - images,
+                                   Bytes(0));
     host["free"] = budget->limit() - taken;
   }
   return host;
@@ -205,7 +309,7 @@ absl::StatusOr<ExplainReport> EngineLoop::Explain(JobId id) const {
     return absl::FailedPreconditionError(
         absl::StrCat("job j-", id.value(), " has ended; its plan is gone"));
   }
-  const StepProgram& step = *job->prepared->programs[0];
+  const StepProgram& step = *job->prepared->programs()[0];
   ExplainReport report;
   report.graph = graph::ToText(step.graph);
   for (size_t s = 0; s < step.partition.sub_models.size(); ++s) {
@@ -222,6 +326,15 @@ absl::StatusOr<ExplainReport> EngineLoop::Explain(JobId id) const {
   report.live_peak = step.live_peak;
   report.quantum = step.partition.quantum;
   report.resident = job->prepared->resident.classes;
+  for (size_t l = 0; l < job->prepared->ladder.size(); ++l) {
+    const MemoryPlan& plan = *job->prepared->ladder[l];
+    report.ladder.push_back({.name = plan.level,
+                             .region = plan.placement.device_bytes() + job->StagingBytes(),
+                             .step_peak = plan.Peak(),
+                             .host = plan.placement.host_bytes(),
+                             .bus = plan.bus_bytes,
+                             .in_use = job->region != nullptr && l == job->prepared->level});
+  }
   report.admission =
       job->region == nullptr
           ? Waits().at(id).text

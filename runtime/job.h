@@ -73,6 +73,13 @@ struct EvaluateSpec {
   std::optional<int64_t> every_epochs;  // default 1 when there is validation data
 };
 
+// Which levels of the memory ladder (runtime/ladder.h) a job may use when memory binds.
+struct LadderSpec {
+  bool offload = true;  // optimizer slots on the host
+  bool stream = true;   // and the weights that dwarf the others
+  bool swap = true;     // and all weights
+};
+
 struct JobSpec {
   std::string name;
   ModelSpec model;
@@ -96,6 +103,7 @@ struct JobSpec {
   double weight = 1;
   Bytes memory_max;       // 0: no cap. Of resident + staging + step peak
   int max_in_flight = 0;  // launched, unfinished sub-models; 0: the engine's
+  LadderSpec ladder;
   std::map<std::string, std::string> labels;
 };
 
@@ -143,7 +151,8 @@ struct JobInfo {
   double share = 0;  // of the device's busy time
   std::optional<absl::Duration> eta;
   std::string why;  // why it waits, in words; empty when it does not
-  Bytes resident;   // parameters, optimizer state, buffers, constants
+  Bytes resident;   // in the pool: parameters, optimizer state, buffers, constants
+  Bytes streamed;   // parameters and optimizer state that live on the host
   Bytes staging;    // in the pool
   Bytes step_peak;  // planned height of its stack, training and evaluation
   Bytes held;       // of the lane, now

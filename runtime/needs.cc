@@ -7,13 +7,20 @@
 namespace ebb::runtime {
 
 AdmissionJob NeedsOf(JobId id, const PreparedJob& job, const DeviceSpec& device) {
-  return {.id = id,
-          .levels = {{.name = "resident",
-                      .region = job.resident.bytes + job.StagingInPool(),
-                      .lane = job.Peak(),
-                      .host = job.StagingOnHost() + job.ResultBytes(device),
-                      .at_least = !job.IsPlanned()}},
-          .cap = job.spec.memory_max};
+  AdmissionJob needs{.id = id, .cap = job.spec.memory_max};
+  const Bytes kept = job.StagingOnHost() + job.ResultBytes(device);
+  for (const auto& plan : job.ladder) {
+    const Bytes on_host = plan->placement.host_bytes();
+    needs.levels.push_back({.name = plan->level,
+                            .region = plan->placement.device_bytes() + job.StagingInPool(),
+                            .lane = plan->Peak(),
+                            .host = kept + (device.computes && on_host > Bytes(0)
+                                                ? job.resident.bytes
+                                                : on_host),
+                            .copied = plan->bus_bytes,
+                            .at_least = !job.IsPlanned()});
+  }
+  return needs;
 }
 
 bool BatchIsFree(const JobSpec& spec) {
@@ -22,17 +29,32 @@ bool BatchIsFree(const JobSpec& spec) {
 
 const AdmissionJob* BatchNeeds::Of(int64_t batch) {
   const auto [it, is_new] = known_.try_emplace(batch);
+  Known& known = it->second;
   if (is_new) {
     JobSpec tried = spec_;
     tried.batch_size = batch;
     tried.train = {};  // the sizes do not depend on the data
     if (tried.val) tried.val = DataSource{};
-    const auto prepared =
+    auto prepared =
         Prepare(std::move(tried), device_,
                 {.quantum = quantum_, .memory = memory_, .purpose = Purpose::kSizes});
-    if (prepared.ok()) it->second = NeedsOf(JobId(), **prepared, device_.spec());
+    if (prepared.ok()) {
+      known.needs = NeedsOf(JobId(), **prepared, device_.spec());
+      known.prepared = *std::move(prepared);
+    }
   }
-  return it->second ? &*it->second : nullptr;
+  return known.needs ? &*known.needs : nullptr;
+}
+
+const AdmissionJob* BatchNeeds::WithLevels(int64_t batch) {
+  Known& known = known_.at(batch);
+  if (known.prepared == nullptr) return &*known.needs;
+  auto ladder =
+      MakeLadder(known.prepared->Base(), device_, {.quantum = quantum_, .memory = memory_});
+  if (ladder.ok()) known.prepared->ladder = *std::move(ladder);
+  known.needs = NeedsOf(JobId(), *known.prepared, device_.spec());
+  known.prepared = nullptr;
+  return &*known.needs;
 }
 
 int64_t BatchNeeds::Largest(const AdmissionState& state, int64_t most, int copies) {
@@ -46,15 +68,28 @@ int64_t BatchNeeds::Largest(const AdmissionState& state, int64_t most, int copie
     lanes = std::max(lanes, job.levels[0].lane);
   }
   return LargestBatch(most, state.pool, [&](int64_t batch) -> BatchTrial {
+    AdmissionState beside = others;
+    const auto fits = [&](const AdmissionJob& job) {
+      beside.running.resize(others.running.size());
+      beside.running.insert(beside.running.end(), static_cast<size_t>(copies - 1), job);
+      return Ask(beside, job).kind == Verdict::Kind::kFitsNow;
+    };
     const AdmissionJob* job = Of(batch);
     if (job == nullptr) return {};
-    const Bytes region = AlignUp(job->levels[0].region, state.granule);
-    const Bytes lane = AlignUp(job->levels[0].lane, state.granule);
-    Bytes bytes = regions + region * copies + std::max(AlignUp(lanes, state.granule), lane);
-    if (job->cap > Bytes(0)) bytes = std::max(bytes, state.pool + region + lane - job->cap);
-    AdmissionState beside = others;
-    beside.running.insert(beside.running.end(), static_cast<size_t>(copies - 1), *job);
-    return {Ask(std::move(beside), *job).kind == Verdict::Kind::kFitsNow, bytes};
+    bool fit = fits(*job);
+    if (!fit && job->levels[0].lane <= memory_) {  // the other levels do not lower it
+      job = WithLevels(batch);
+      fit = fits(*job);
+    }
+    std::optional<Bytes> bytes;
+    for (const LevelNeed& need : job->levels) {
+      const Bytes region = AlignUp(need.region, state.granule);
+      const Bytes lane = AlignUp(need.lane, state.granule);
+      Bytes takes = regions + region * copies + std::max(AlignUp(lanes, state.granule), lane);
+      if (job->cap > Bytes(0)) takes = std::max(takes, state.pool + region + lane - job->cap);
+      bytes = std::min(bytes.value_or(takes), takes);
+    }
+    return {fit, bytes};
   });
 }
 

@@ -79,7 +79,7 @@ class Stopwatch {
 
 std::optional<Micros> PredictStep(const PreparedJob& job, const DeviceSpec& device,
                                   int max_in_flight) {
-  const StepProgram& step = *job.programs[0];
+  const StepProgram& step = *job.ladder[0]->programs[0];
   if (device.profile.empty() || step.program == nullptr) return std::nullopt;
   const auto sim =
       device::OpenDevice(absl::StrCat("sim:", device.profile, "+", device.overlap_model), {});

@@ -17,8 +17,6 @@ namespace {
 using graph::Graph;
 using graph::Role;
 
-constexpr char kValidInput[] = "ebb.valid";
-
 // Is `value` the input, or a view of it?
 bool Shows(const Graph& graph, ValueId value, ValueId input) {
   while (value.valid() && value != input) {
@@ -53,78 +51,13 @@ absl::Status CheckNodes(const Graph& train) {
       kMostNodes, ": build the model of fewer, larger operations"));
 }
 
-// The largest extent at any node of [first, last].
-Bytes MaxExtent(const memory::StackPlan& plan, int first, int last) {
-  return *std::max_element(plan.extent.begin() + first, plan.extent.begin() + last + 1);
-}
-
-void PlanMemory(const device::Device& device, StepProgram* step) {
-  const int nodes = static_cast<int>(step->graph.nodes.size());
-  std::vector<memory::LiveRange> ranges;
-  for (const graph::Buffer& buffer : step->liveness.buffers) {
-    ranges.push_back({buffer.bytes, buffer.first, buffer.last});
-  }
-  step->workspace_range.assign(nodes, -1);
-  for (int n = 0; n < nodes; ++n) {
-    const Bytes workspace = step->program->Workspace(NodeId(n));
-    if (workspace == Bytes(0)) continue;
-    step->workspace_range[n] = static_cast<int>(ranges.size());
-    ranges.push_back({workspace, n, n});
-  }
-  const Bytes alignment = device.spec().alignment;
-  step->plan = memory::PlanStack(ranges, nodes, alignment);
-
-  const size_t buffers = step->liveness.buffers.size();
-  for (const memory::LiveRange& range : ranges) {
-    step->range_bytes.push_back(AlignUp(range.bytes, alignment));
-  }
-  for (const partitioner::SubModel& sub : step->partition.sub_models) {
-    HeldBytes held;
-    Bytes height, used;
-    for (size_t r = 0; r < buffers; ++r) {
-      if (ranges[r].first > sub.last || ranges[r].last <= sub.last) continue;
-      height = std::max(height, step->plan.offset[r] + step->range_bytes[r]);
-      used += ranges[r].bytes;
-      switch (step->liveness.buffers[r].cls) {
-        case graph::BufferClass::kInput:
-          held.input += ranges[r].bytes;
-          break;
-        case graph::BufferClass::kSaved:
-          held.saved += ranges[r].bytes;
-          break;
-        case graph::BufferClass::kTransient:
-          held.transient += ranges[r].bytes;
-          break;
-      }
-    }
-    held.padding = height - used;
-    step->held.push_back(held);
-    step->profile.extent.push_back(MaxExtent(step->plan, sub.first, sub.last));
-    step->profile.held_after.push_back(height);
-  }
-}
-
-// A step whose live bytes alone exceed the limit gets neither a program nor a plan.
-absl::StatusOr<std::unique_ptr<StepProgram>> BuildProgram(Graph graph, const device::Device& device,
-                                                          const PrepareOptions& options) {
-  auto step = std::make_unique<StepProgram>();
-  EBB_ASSIGN_OR_RETURN(step->graph, device.Lower(std::move(graph)));
-  EBB_RETURN_IF_ERROR(graph::Verify(step->graph));
-  for (const graph::Value& value : step->graph.values) {
-    if (value.role == Role::kInput && value.name == kValidInput) step->valid = value.id;
-    if (value.role == Role::kMetric) step->metrics.push_back(value.id);
-  }
-  step->liveness = graph::ComputeLiveness(step->graph);
-  step->live_peak = graph::LivePeak(step->liveness, static_cast<int>(step->graph.nodes.size()));
-  if (options.memory > Bytes(0) && step->live_peak > options.memory) {
-    step->plan.peak = step->live_peak;
-    return step;
-  }
-  EBB_ASSIGN_OR_RETURN(step->program, device.Compile(step->graph));
-  EBB_ASSIGN_OR_RETURN(step->partition, partitioner::Split(step->graph, step->liveness,
-                                                           {.quantum = options.quantum}));
-  PlanMemory(device, step.get());
-  return step;
+// The device's form of `graph`, ready to be launched.
+absl::StatusOr<std::unique_ptr<StepProgram>> LowerAndBuild(Graph graph,
+                                                           const device::Device& device,
+                                                           const PrepareOptions& options) {
+  EBB_ASSIGN_OR_RETURN(Graph lowered, device.Lower(std::move(graph)));
+  return BuildStep(std::move(lowered), device,
+                   {.quantum = options.quantum, .memory = options.memory});
 }
 
 // Which data field feeds which input of the program.
@@ -195,22 +128,8 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
 
 }  // namespace
 
-std::optional<StepProgram::Place> StepProgram::PlaceOf(ValueId id) const {
-  const int buffer = liveness.buffer_of[id.index()];
-  if (buffer < 0) return std::nullopt;
-  return Place{plan.offset[buffer], range_bytes[buffer]};
-}
-
-Bytes PreparedJob::Peak() const {
-  Bytes peak;
-  for (const auto& step : programs) {
-    if (step) peak = std::max(peak, step->plan.peak);
-  }
-  return peak;
-}
-
 bool PreparedJob::IsPlanned() const {
-  return std::all_of(programs.begin(), programs.end(),
+  return std::all_of(programs().begin(), programs().end(),
                      [](const auto& step) { return !step || step->program != nullptr; });
 }
 
@@ -234,18 +153,24 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
   for (const std::string& name : graph::ParamsWithoutGradient(train)) {
     job->warnings.push_back(absl::StrCat("parameter '", name, "' is not trained"));
   }
-  EBB_ASSIGN_OR_RETURN(job->programs[0], BuildProgram(std::move(train), device, options));
+  std::array<std::unique_ptr<StepProgram>, 2> steps;
+  EBB_ASSIGN_OR_RETURN(steps[0], LowerAndBuild(std::move(train), device, options));
   EBB_RETURN_IF_ERROR(Annotate(BindData(spec, spec.train, data::BatchSource::Order::kShuffled,
-                                        job->programs[0].get(), &job->sources[0]),
+                                        steps[0].get(), &job->sources[0]),
                                "data.train"));
   if (spec.val) {
     EBB_ASSIGN_OR_RETURN(Graph eval, graph::BuildEvalGraph(imported.graph, training));
-    EBB_ASSIGN_OR_RETURN(job->programs[1], BuildProgram(std::move(eval), device, options));
+    EBB_ASSIGN_OR_RETURN(steps[1], LowerAndBuild(std::move(eval), device, options));
     EBB_RETURN_IF_ERROR(Annotate(BindData(spec, *spec.val, data::BatchSource::Order::kSequential,
-                                          job->programs[1].get(), &job->sources[1]),
+                                          steps[1].get(), &job->sources[1]),
                                  "data.val"));
   }
-  LayOutResidents(device, job.get());
+  auto resident = std::make_shared<MemoryPlan>();
+  resident->level = "resident";
+  for (size_t p = 0; p < steps.size(); ++p) resident->programs[p] = std::move(steps[p]);
+  job->resident = LayOutResidents(device, resident->programs);
+  resident->placement = Placement({{Bytes(0), job->resident.bytes, false}});
+  job->ladder = {std::move(resident)};
   LayOutSlots(device.spec().alignment, job.get());
   job->stages_in_pool = device.spec().host_memory;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -13,6 +14,13 @@ namespace {
 using graph::Graph;
 using graph::Role;
 
+std::optional<ResidentLayout::Kind> KindOf(Role role) {
+  if (role == Role::kParam) return ResidentLayout::Kind::kParam;
+  if (role == Role::kOptState) return ResidentLayout::Kind::kSlot;
+  if (role == Role::kBuffer) return ResidentLayout::Kind::kBuffer;
+  return std::nullopt;
+}
+
 class ResidentBuilder {
  public:
   explicit ResidentBuilder(Bytes alignment) : alignment_(alignment) {}
@@ -21,7 +29,12 @@ class ResidentBuilder {
     for (const graph::Value& value : graph.values) {
       if (value.role != role) continue;
       const auto [it, added] = layout_.shared.emplace(value.name, end_);
-      if (added) Take(value.type.bytes(), cls);
+      if (!added) continue;
+      const Bytes begin = end_;
+      Take(value.type.bytes(), cls);
+      if (const auto kind = KindOf(role)) {
+        layout_.state.push_back({value.name, *kind, begin, end_ - begin});
+      }
     }
   }
   void EndState() { layout_.state_end = end_; }
@@ -57,29 +70,29 @@ class ResidentBuilder {
 
 }  // namespace
 
-void LayOutResidents(const device::Device& device, PreparedJob* job) {
+ResidentLayout LayOutResidents(const device::Device& device, const StepPrograms& programs) {
   ResidentBuilder builder(device.spec().alignment);
   for (const auto& [role, cls] : {std::pair{Role::kParam, "parameters"},
                                   {Role::kOptState, "optimizer state"},
                                   {Role::kBuffer, "buffers"}}) {
-    for (const auto& step : job->programs) {
+    for (const auto& step : programs) {
       if (step) builder.AddState(step->graph, role, cls);
     }
   }
   builder.EndState();
   for (int p = 0; p < 2; ++p) {
-    const auto& step = job->programs[p];
+    const auto& step = programs[p];
     if (!step) continue;
     builder.AddState(step->graph, Role::kScalar, "scalars");
     builder.AddConstants(step->graph, p);
     builder.AddMetrics(*step, p);
   }
-  job->resident = builder.Finish();
+  return builder.Finish();
 }
 
 void LayOutSlots(Bytes alignment, PreparedJob* job) {
   for (int p = 0; p < 2; ++p) {
-    if (!job->programs[p]) continue;
+    if (!job->programs()[p]) continue;
     Bytes end;
     for (const data::FieldBinding& binding : job->sources[p].bindings) {
       job->slot_offsets[p].push_back(end);
@@ -91,13 +104,23 @@ void LayOutSlots(Bytes alignment, PreparedJob* job) {
   }
 }
 
+absl::StatusOr<std::shared_ptr<HostBuffer>> AllocateImage(const DeviceSpec& device, Bytes bytes) {
+  EBB_ASSIGN_OR_RETURN(
+      std::shared_ptr<HostBuffer> image,
+      HostBuffer::Create(
+          bytes, device.computes ? HostBuffer::Backing::kMemory : HostBuffer::Backing::kAddresses));
+  return image;
+}
+
 absl::Status AllocateHost(const DeviceSpec& device, PreparedJob* job) {
-  if (device.computes && job->stages_in_pool) return absl::OkStatus();
-  const Bytes image = device.computes ? Bytes(0) : job->resident.bytes;
-  EBB_ASSIGN_OR_RETURN(job->host,
-                       HostBuffer::Create(job->StagingOnHost() + image,
-                                          device.computes ? HostBuffer::Backing::kMemory
-                                                          : HostBuffer::Backing::kAddresses));
+  if (!job->stages_in_pool) {
+    EBB_ASSIGN_OR_RETURN(job->host_slots,
+                         HostBuffer::Create(job->StagingOnHost(),
+                                            device.computes ? HostBuffer::Backing::kMemory
+                                                            : HostBuffer::Backing::kAddresses));
+  }
+  if (device.computes && job->ladder.size() == 1) return absl::OkStatus();
+  EBB_ASSIGN_OR_RETURN(job->host_image, AllocateImage(device, job->resident.bytes));
   return absl::OkStatus();
 }
 
@@ -108,8 +131,8 @@ std::vector<char> InitialImage(const PreparedJob& job) {
   };
   for (const auto& [name, tensor] : job.weights) put(job.resident.shared.at(name), tensor);
   for (int p = 0; p < 2; ++p) {
-    if (!job.programs[p]) continue;
-    for (const graph::Value& value : job.programs[p]->graph.values) {
+    if (!job.programs()[p]) continue;
+    for (const graph::Value& value : job.programs()[p]->graph.values) {
       if (value.role == Role::kConstant) put(job.resident.own[p].at(value.name), *value.data);
     }
   }
@@ -119,7 +142,7 @@ std::vector<char> InitialImage(const PreparedJob& job) {
 graph::TensorMap TensorsOf(const PreparedJob& job, const std::vector<char>& snapshot,
                            graph::Role role) {
   graph::TensorMap tensors;
-  for (const auto& step : job.programs) {
+  for (const auto& step : job.programs()) {
     if (!step) continue;
     for (const graph::Value& value : step->graph.values) {
       if (value.role != role) continue;

@@ -11,12 +11,14 @@
 
 namespace ebb::runtime {
 
-// Fill in job->resident and job->slot_*, from the programs and sources.
-void LayOutResidents(const device::Device& device, PreparedJob* job);
+ResidentLayout LayOutResidents(const device::Device& device, const StepPrograms& programs);
+// Fills in job->slot_*, from the programs and sources.
 void LayOutSlots(Bytes alignment, PreparedJob* job);
 
-// Fills in job->host, when the job has been found to fit.
+// Fills in job->host_slots and, where it is needed, job->host_image, when the job has been found to
+// fit.
 absl::Status AllocateHost(const DeviceSpec& device, PreparedJob* job);
+absl::StatusOr<std::shared_ptr<HostBuffer>> AllocateImage(const DeviceSpec& device, Bytes bytes);
 
 // The bytes that the job's resident region starts with.
 std::vector<char> InitialImage(const PreparedJob& job);

@@ -33,6 +33,28 @@ absl::Status CheckFits(const Job& job, LaneId id, const Lane& lane) {
                    " does not fit lane ", id.value(), " of ", FormatBytes(lane.state.size())));
 }
 
+// Leaves the job as it is if one of them is unsound.
+absl::Status TakeProfiles(std::vector<StepProfile> profiles, Job& job) {
+  if (profiles.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("job ", job.id.value(), " needs a profile"));
+  }
+  for (const StepProfile& step : profiles) {
+    if (absl::Status status = CheckProfile(step); !status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat("job ", job.id.value(), ": ", status.message()));
+    }
+  }
+  job.profiles.clear();
+  job.peak = Bytes(0);
+  for (StepProfile& step : profiles) {
+    std::vector<Bytes> need = step.extent;
+    for (size_t s = need.size() - 1; s > 0; --s) need[s - 1] = std::max(need[s - 1], need[s]);
+    job.peak = std::max(job.peak, need.front());
+    job.profiles.push_back({std::move(step), std::move(need)});
+  }
+  return absl::OkStatus();
+}
+
 // A step starts on an end with fewer launches outstanding than this: enough to keep its stream fed,
 // few enough that the choice of end and job is made late, when it is known which stream runs dry
 // first.
@@ -76,26 +98,31 @@ absl::Status Scheduler::AddJob(JobId id, std::vector<StepProfile> profiles, JobP
   if (impl_->jobs.contains(id)) {
     return absl::AlreadyExistsError(absl::StrCat("job ", id.value(), " is scheduled already"));
   }
-  if (profiles.empty() || !Sound(params)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "job ", id.value(), " needs a profile, a positive weight and max_in_flight >= 1"));
+  if (!Sound(params)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job ", id.value(), " needs a positive weight and max_in_flight >= 1"));
   }
   auto job = std::make_shared<Job>();
   job->id = id;
   job->lane = lane;
   job->queue.params = params;
-  for (StepProfile& step : profiles) {
-    if (absl::Status status = CheckProfile(step); !status.ok()) {
-      return absl::Status(status.code(), absl::StrCat("job ", id.value(), ": ", status.message()));
-    }
-    std::vector<Bytes> need = step.extent;
-    for (size_t s = need.size() - 1; s > 0; --s) need[s - 1] = std::max(need[s - 1], need[s]);
-    job->peak = std::max(job->peak, need.front());
-    job->profiles.push_back({std::move(step), std::move(need)});
-  }
+  if (absl::Status status = TakeProfiles(std::move(profiles), *job); !status.ok()) return status;
   if (absl::Status status = CheckFits(*job, lane, impl_->lane(lane)); !status.ok()) return status;
   impl_->jobs.emplace(id, std::move(job));
   return absl::OkStatus();
+}
+
+absl::Status Scheduler::SetProfiles(JobId id, std::vector<StepProfile> profiles) {
+  Job& job = impl_->job(id);
+  if (job.in_step) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job ", id.value(), " has a step in flight; change it when the step has ended"));
+  }
+  if (job.ready && job.profile >= profiles.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("job ", id.value(), " is ready for a profile that it would no longer have"));
+  }
+  return TakeProfiles(std::move(profiles), job);
 }
 
 void Scheduler::UpdateJob(JobId id, JobParams params) {

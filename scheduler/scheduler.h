@@ -106,6 +106,10 @@ class Scheduler {
   // Moves a job that has no step in flight to another lane; a step that is ready queues up there
   // anew. FailedPrecondition while a step is in flight, InvalidArgument if a peak does not fit.
   absl::Status MoveJob(JobId job, LaneId lane);
+  // Replaces the profiles of a job that has no step in flight: its steps now take other memory. It
+  // keeps its lane, which it need not fit until it is moved. FailedPrecondition while a step is in
+  // flight, InvalidArgument for profiles that AddJob would refuse.
+  absl::Status SetProfiles(JobId job, std::vector<StepProfile> profiles);
   // Drops the rest of a step in flight and forgets the job. Its launches still have to finish.
   void RemoveJob(JobId job);
 

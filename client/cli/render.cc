@@ -186,6 +186,9 @@ std::string JobDetails(const v1::Job& job) {
                            ? absl::StrCat(Short(absl::ToDoubleSeconds(elapsed)), "s")
                            : ShortDuration(elapsed));
   }
+  if (job.streamed_bytes() > 0) {
+    add("on the host", absl::StrCat(Size(job.streamed_bytes()), " of its state"));
+  }
   add("memory", absl::StrCat("resident ", Size(job.resident_bytes()), ", staging ",
                              Size(job.staging_bytes()), ", step peak ", Size(job.step_peak_bytes()),
                              ", held now ", Size(job.held_bytes())));
@@ -206,8 +209,8 @@ std::string JobDetails(const v1::Job& job) {
 std::string MemoryPicture(const v1::MemoryReport& report) {
   std::string text = absl::StrCat("pool ", Size(report.pool_bytes()));
   // In the order of how long they live; classes that are empty are left out, but free.
-  std::vector<std::string> order = {"resident", "saved",   "transient", "workspace", "input",
-                                    "staging",  "padding", "waiting",   "free"};
+  std::vector<std::string> order = {"resident",  "streamed", "saved",   "transient", "workspace",
+                                    "input",     "staging",  "padding", "waiting",   "free"};
   for (const auto& [name, bytes] : report.classes()) {
     if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
   }
@@ -268,6 +271,18 @@ std::string DeviceText(const v1::DeviceReport& report) {
   return Table(rows);
 }
 
+// The levels of the memory ladder; a star marks the one in use.
+static std::string LadderTable(const v1::ExplainReport& report) {
+  std::vector<std::vector<std::string>> rows = {
+      {"LEVEL", "REGION", "STEP PEAK", "ON THE HOST", "COPIED A STEP"}};
+  for (const auto& level : report.ladder()) {
+    rows.push_back({absl::StrCat(level.name(), level.in_use() ? " *" : ""),
+                    Size(level.region_bytes()), Size(level.step_peak_bytes()),
+                    Size(level.host_bytes()), Size(level.copied_bytes())});
+  }
+  return Table(rows);
+}
+
 std::string ExplainText(const v1::ExplainReport& report) {
   std::string text = report.graph();
   if (!text.empty() && text.back() != '\n') text += '\n';
@@ -281,6 +296,7 @@ std::string ExplainText(const v1::ExplainReport& report) {
                     Size(sub_model.held_after_bytes()), Size(sub_model.saved_bytes())});
   }
   absl::StrAppend(&text, Table(rows), "\n");
+  if (report.ladder_size() > 0) absl::StrAppend(&text, LadderTable(report), "\n");
   std::string resident;
   std::vector<std::pair<std::string, int64_t>> parts(report.resident().begin(),
                                                      report.resident().end());

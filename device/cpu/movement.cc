@@ -22,6 +22,23 @@ absl::StatusOr<Kernel> MakeView(const Graph& graph, const Node& node) {
   });
 }
 
+// The copy of a state has the state's layout.
+absl::StatusOr<Kernel> MakeFetch(const Graph& graph, const Node& node) {
+  const size_t bytes = static_cast<size_t>(In(graph, node).type.bytes().count());
+  return MakeKernel([bytes](const KernelArgs& args) {
+    if (bytes > 0) std::memcpy(args.out[0], args.in[0], bytes);
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Kernel> MakeStore(const Graph& graph, const Node& node) {
+  const size_t bytes = static_cast<size_t>(In(graph, node).type.bytes().count());
+  return MakeKernel([bytes](const KernelArgs& args) {
+    if (bytes > 0) std::memcpy(args.in[0], args.in[1], bytes);
+    return absl::OkStatus();
+  });
+}
+
 Kernel CopyKernel(const StridedCopy& copy) {
   return MakeKernel([copy](const KernelArgs& args) {
     copy.Run(args.in[0], args.out[0]);
@@ -156,6 +173,7 @@ constexpr KernelRow kRows[] = {
     {"Concat", MakeConcat},         {"Identity", MakeView},  {"Pad", MakePad},
     {"Reshape", MakeView},          {"Slice", MakeSlice},    {"SliceGrad", MakeSliceGrad},
     {"ToChannelsLast", MakeLayout}, {"ToPlain", MakeLayout}, {"Transpose", MakeTranspose},
+    {"Fetch", MakeFetch},           {"Store", MakeStore},
 };
 
 }  // namespace

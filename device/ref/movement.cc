@@ -205,6 +205,14 @@ absl::StatusOr<Kernel> Reorder(const Graph& graph, const Node& node) {
   });
 }
 
+absl::StatusOr<Kernel> Store(const Graph& graph, const Node& node) {
+  const int64_t n = NumElements(InType(graph, node, 0).shape);
+  return ForMove(InType(graph, node, 0).dtype, [=](auto zero, const KernelArgs& args) {
+    using T = decltype(zero);
+    std::copy_n(In<T>(args, 1), n, InOut<T>(args, 0));
+  });
+}
+
 }  // namespace
 
 absl::Span<const KernelRow> Movement() {
@@ -220,6 +228,8 @@ absl::Span<const KernelRow> Movement() {
       {"Where", Where},
       {"ToChannelsLast", Reorder<Order::kToChannelsLast>},
       {"ToPlain", Reorder<Order::kToPlain>},
+      {"Fetch", CopyKernel},
+      {"Store", Store},
   };
   return kRows;
 }

@@ -218,6 +218,21 @@ absl::Status WhereGrad(GradContext& grad) {
   return SetGradSummed(grad, 2, db);
 }
 
+// Fetch(state): a copy in the step's stack of a resident value that lives on the host.
+absl::StatusOr<Types> FetchShape(const ShapeContext& context) {
+  EBB_RETURN_IF_ERROR(AttrReader(context.attrs).Finish());
+  EBB_ASSIGN_OR_RETURN(const TensorType* state, Required(context, 0, "state", Kind::kAny));
+  return Output(state->dtype, state->shape);
+}
+
+// Store(state, copy): writes a fetched copy back.
+absl::StatusOr<Types> StoreShape(const ShapeContext& context) {
+  EBB_RETURN_IF_ERROR(AttrReader(context.attrs).Finish());
+  EBB_ASSIGN_OR_RETURN(const TensorType* state, Required(context, 0, "state", Kind::kAny));
+  EBB_RETURN_IF_ERROR(Exactly(context, 1, "copy", *state));
+  return Types();
+}
+
 }  // namespace
 
 absl::Span<const OpDef> Movement() {
@@ -245,6 +260,8 @@ absl::Span<const OpDef> Movement() {
        .gradient = WhereGrad},
       {.name = "ToChannelsLast", .shape = OrderShape, .gradient = OrderGrad<true>},
       {.name = "ToPlain", .shape = OrderShape, .gradient = OrderGrad<false>},
+      {.name = "Fetch", .shape = FetchShape},
+      {.name = "Store", .min_inputs = 2, .max_inputs = 2, .shape = StoreShape, .mutates = {0}},
   };
   return *rows;
 }

@@ -122,7 +122,8 @@ TEST_F(WireTest, EveryPartReachesTheNativeSpec) {
               "evaluate.every=3 steps",
               "stop={epochs: 2.5, samples: 1e3}",
               "seed={init: 1, data: 2, dropout: 18446744073709551615}",
-              "resources={priority: high, weight: 2, memory_max: 1MiB, max_in_flight: 3}",
+              "resources={priority: high, weight: 2, memory_max: 1MiB, max_in_flight: 3, "
+              "ladder: {swap: false}}",
               "labels={a: b}",
               "precision=fp32",
               "determinism=strict",
@@ -173,6 +174,8 @@ TEST_F(WireTest, EveryPartReachesTheNativeSpec) {
   EXPECT_EQ(job.max_in_flight, 3);
   EXPECT_EQ(job.weight, 2);
   EXPECT_EQ(job.memory_max, MiB(1));
+  EXPECT_TRUE(job.ladder.offload && job.ladder.stream);
+  EXPECT_FALSE(job.ladder.swap);
   EXPECT_EQ(job.labels.at("a"), "b");
 }
 

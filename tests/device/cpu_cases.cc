@@ -323,6 +323,8 @@ void Norm(Cases& cases) {
 }
 
 void Movement(Cases& cases) {
+  cases.push_back({"Fetch", {F({4, 6})}, {}, {}, {}});
+  cases.push_back({"Store", {F({4, 6}), F({4, 6})}, {}, {}, {}});
   cases.push_back({"Reshape", {F({4, 6})}, {{"shape", Ints{3, 8}}}, {}, {}});
   for (const Ints& perm :
        {Ints{0, 1, 2, 3}, Ints{0, 2, 3, 1}, Ints{3, 1, 0, 2}, Ints{1, 0, 2, 3}}) {

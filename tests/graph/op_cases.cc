@@ -209,6 +209,8 @@ std::vector<OpCase> AcceptedCases() {
       {"ToChannelsLast", "f32[2,3,4,4]", {}, "f32[2,3,4,4]", "", {0}},
       {"ToPlain", "f32[2,3,4]", {}, "f32[2,3,4]", "", {0}},
       {"ToPlain", "u8[2,3,4,5]", {}, "u8[2,3,4,5]", ""},
+      {"Fetch", "f32[3,4]", {}, "f32[3,4]", ""},
+      {"Store", "f32[3,4] f32[3,4]", {}, "", ""},
 
       {"ReduceSum", "f32[2,3,4]", {{"axes", Ints{0, 2}}, {"keepdims", 0}}, "f32[3]", "", {0}},
       {"ReduceSum", "f32[0,3]", {{"axes", Ints{0}}}, "f32[1,3]", "", {0}},
@@ -443,6 +445,7 @@ std::vector<OpCase> RefusedCases() {
       Bad("BceSum", "f32[4] f32[3]", {}, "needs f32[4]"),
       Bad("BinaryCorrect", "f32[4] f32[4] f32[1]", {}, "needs i32 or i64"),
 
+      Bad("Store", "f32[3] f32[4]", {}, "copy is f32[4], needs f32[3]"),
       Bad("SgdUpdate", "f32[3] f32[4] f64[4]", {}, "grad is f32[4], needs f32[3]"),
       Bad("SgdUpdate", "f32[3] f32[3] f32[4]", {}, "hyper is f32[4], needs f64[4]"),
       Bad("SgdUpdate", "f32[3] f32[3] f64[4]", {{"momentum", 0.9}}, "needs a velocity"),

@@ -115,7 +115,7 @@ TEST(ZooJob, PlansOfASimulatedDeviceStayCloseToTheLiveBytes) {
     const auto job = runtime::Prepare(ZooJob(figures.name, figures.batch_16gb, 1), **device,
                                       {.quantum = partitioner::QuantumFor(GiB(15))});
     ASSERT_TRUE(job.ok()) << figures.name << ": " << job.status();
-    const runtime::StepProgram& step = *(*job)->programs[0];
+    const runtime::StepProgram& step = *(*job)->programs()[0];
     std::vector<Bytes> live(step.graph.nodes.size());
     const auto add = [&](Bytes bytes, int first, int last) {
       for (int i = first; i <= last; ++i) live[static_cast<size_t>(i)] += bytes;

@@ -1,0 +1,42 @@
+// The memory ladder: ways to train the same job with less of the pool, each at a price. Results are
+// the same bits at every level (docs/memory.md). Which of them the jobs use is decided by
+// CheapestLevels (runtime/admission.h).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/units.h"
+#include "device/device.h"
+#include "runtime/job.h"
+#include "runtime/placement.h"
+#include "runtime/resident_layout.h"
+#include "runtime/step_program.h"
+
+namespace ebb::runtime {
+
+// One level of a job: everything that depends on where its state is.
+struct MemoryPlan {
+  std::string level;  // "resident", "offload", "stream", "swap"
+  StepPrograms programs;
+  Placement placement;
+  Bytes bus_bytes;  // copied between host and device by a training step
+  Bytes Peak() const { return PeakOf(programs); }
+};
+using Ladder = std::vector<std::shared_ptr<const MemoryPlan>>;  // [0] is "resident"
+
+// What the levels are made from.
+struct LadderBase {
+  LadderSpec spec;
+  std::shared_ptr<const MemoryPlan> resident;
+  ResidentLayout layout;
+};
+
+// All levels of a job, the resident one first. Levels that would move nothing more than the one
+// before, or that the spec excludes, are left out.
+absl::StatusOr<Ladder> MakeLadder(const LadderBase& base, const device::Device& device,
+                                  const StepOptions& options);
+
+}  // namespace ebb::runtime
