@@ -17,6 +17,7 @@ struct DeviceSpec {
   int threads_per_stream = 1;
   double peak_flops = 0;      // fp32 floating-point operations per second; 0 if unknown
   double peak_bandwidth = 0;  // bytes per second; 0 if unknown
+  double bus_bandwidth = 0;   // between its memory and the host's, each way; 0 if unknown
   bool computes = true;       // false: values do not exist, only sizes and times (sim)
   bool host_memory = true;    // the pool is host memory; else what is staged crosses a bus
 

@@ -16,15 +16,6 @@ namespace {
 // less than it takes to bring it back.
 constexpr int kNear = 3;
 
-// Consecutive uses of one streamed value, served by one copy.
-struct Interval {
-  ValueId value;
-  int first = 0;  // sub-models
-  int last = 0;
-  bool writes = false;
-  ValueId copy;  // once it has been fetched
-};
-
 class Streamer {
  public:
   Streamer(const Graph& graph, absl::Span<const NodeRange> sub_models,
@@ -32,7 +23,9 @@ class Streamer {
       : source_(graph), cuts_(sub_models), streamed_(streamed), current_(graph.values.size(), -1) {}
 
   absl::StatusOr<StreamedGraph> Run() {
-    FindIntervals();
+    for (const UseInterval& uses : FindIntervals(source_, cuts_, streamed_)) {
+      intervals_.push_back({uses, ValueId()});
+    }
     result_.graph = source_;
     result_.graph.nodes.clear();
     new_id_.assign(source_.nodes.size(), NodeId());
@@ -42,33 +35,9 @@ class Streamer {
   }
 
  private:
-  void FindIntervals() {
-    std::map<ValueId, Interval> open;
-    for (int s = 0; s < static_cast<int>(cuts_.size()); ++s) {
-      for (int n = cuts_[s].first; n <= cuts_[s].last; ++n) {
-        const Node& node = source_.nodes[static_cast<size_t>(n)];
-        for (size_t i = 0; i < node.inputs.size(); ++i) {
-          const ValueId input = node.inputs[i];
-          if (!input.valid() || !streamed_[input.index()]) continue;
-          auto [it, added] = open.try_emplace(input, Interval{.value = input, .first = s});
-          Interval& interval = it->second;
-          if (!added && s - interval.last > kNear) {
-            intervals_.push_back(interval);
-            interval = {.value = input, .first = s};
-          }
-          interval.last = s;
-          const auto& mutates = node.op->mutates;
-          interval.writes |= std::count(mutates.begin(), mutates.end(), static_cast<int>(i)) > 0;
-        }
-      }
-    }
-    for (const auto& [value, interval] : open) intervals_.push_back(interval);
-    // In the order of their first use, then of ids: the same on every run.
-    std::stable_sort(intervals_.begin(), intervals_.end(),
-                     [](const Interval& a, const Interval& b) {
-                       return std::pair(a.first, a.value) < std::pair(b.first, b.value);
-                     });
-  }
+  struct Interval : UseInterval {
+    ValueId copy;  // once it has been fetched
+  };
 
   absl::Status SubModel(int s) {
     Traffic traffic;
@@ -158,6 +127,37 @@ class Streamer {
 };
 
 }  // namespace
+
+std::vector<UseInterval> FindIntervals(const Graph& graph, absl::Span<const NodeRange> sub_models,
+                                       const std::vector<bool>& chosen) {
+  std::vector<UseInterval> intervals;
+  std::map<ValueId, UseInterval> open;
+  for (int s = 0; s < static_cast<int>(sub_models.size()); ++s) {
+    for (int n = sub_models[s].first; n <= sub_models[s].last; ++n) {
+      const Node& node = graph.nodes[static_cast<size_t>(n)];
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId input = node.inputs[i];
+        if (!input.valid() || !chosen[input.index()]) continue;
+        auto [it, added] = open.try_emplace(input, UseInterval{.value = input, .first = s});
+        UseInterval& interval = it->second;
+        if (!added && s - interval.last > kNear) {
+          intervals.push_back(interval);
+          interval = {.value = input, .first = s};
+        }
+        interval.last = s;
+        const auto& mutates = node.op->mutates;
+        interval.writes |= std::count(mutates.begin(), mutates.end(), static_cast<int>(i)) > 0;
+      }
+    }
+  }
+  for (const auto& [value, interval] : open) intervals.push_back(interval);
+  // Then of ids: the same on every run.
+  std::stable_sort(intervals.begin(), intervals.end(),
+                   [](const UseInterval& a, const UseInterval& b) {
+                     return std::pair(a.first, a.value) < std::pair(b.first, b.value);
+                   });
+  return intervals;
+}
 
 absl::StatusOr<StreamedGraph> StreamState(const Graph& graph,
                                           absl::Span<const NodeRange> sub_models,

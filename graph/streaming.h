@@ -41,6 +41,21 @@ struct StreamedGraph {
   Bytes fetched, stored;              // a step
 };
 
+// Consecutive uses of one resident value, served by one copy.
+struct UseInterval {
+  ValueId value;
+  int first = 0;  // sub-models
+  int last = 0;
+  bool writes = false;
+  // The sub-models beside which it is fetched and stored; the first and the last one do it for
+  // themselves, before and after their kernels.
+  int FetchedIn() const { return first == 0 ? 0 : first - 1; }
+  int StoredIn(int sub_models) const { return last + 1 == sub_models ? last : last + 1; }
+};
+// Of the chosen values, in the order of their first use.
+std::vector<UseInterval> FindIntervals(const Graph& graph, absl::Span<const NodeRange> sub_models,
+                                       const std::vector<bool>& chosen);
+
 // Rewrites `graph`, cut into `sub_models` that cover it in order, so that the resident values with
 // streamed[id] are fetched and stored. Values that no node reads stay as they are. InvalidArgument:
 // a streamed value is no parameter, slot or buffer.

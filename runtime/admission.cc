@@ -267,8 +267,8 @@ std::optional<std::vector<int>> CheapestLevels(const AdmissionState& state, Jobs
         std::vector<int> changed = levels;
         changed[j] = level;
         const Excess after = ExcessOf(state, jobs, changed);
-        const Bytes price = Need(*jobs[j], level).copied - Need(*jobs[j], levels[j]).copied;
-        const auto paid = static_cast<double>(std::max(price, Bytes(1)).count());
+        const double price = Need(*jobs[j], level).Price() - Need(*jobs[j], levels[j]).Price();
+        const double paid = std::max(price, 1.0);
         const double worth = after.Fits() ? 1e30 / paid : (now.pool - after.pool) / Bytes(1) / paid;
         if (worth <= best) continue;
         best = worth;

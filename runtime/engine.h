@@ -98,7 +98,7 @@ struct SubModelReport {
 };
 // One level of the memory ladder.
 struct LevelReport {
-  std::string name;  // "resident", "offload", "stream", "swap"
+  std::string name;  // "resident", "offload 25 %", "swap 63 %", ... (runtime/ladder.h)
   Bytes region;      // resident and staged in the pool
   Bytes step_peak;
   Bytes host;  // state that lives on the host

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "runtime/stream_order.h"
 
 namespace ebb::runtime {
 namespace {
@@ -18,26 +20,43 @@ constexpr int64_t kGiantPart = 5;
 // What is smaller than this part of all state stays on the device: many copies would move little.
 constexpr int64_t kSmallPart = 4096;
 
-struct Rung {
-  const char* level;
-  bool allowed;
-  bool giants, weights;  // besides the slots
+// Steps of the ladder, each with as many bytes more on the host.
+constexpr int kParts = 8;
+
+struct Candidates {
+  std::vector<StateValue> values;
+  absl::flat_hash_set<std::string> giants, weights;  // their names; the others are slots
+  Bytes bytes;
 };
 
-absl::flat_hash_set<std::string> Moved(const ResidentLayout& layout, const Rung& rung) {
+Candidates Movable(const ResidentLayout& layout, const LadderSpec& spec) {
   Bytes weights;
   for (const StateValue& value : layout.state) {
     if (value.kind == Kind::kParam) weights += value.bytes;
   }
-  absl::flat_hash_set<std::string> names;
+  Candidates candidates;
   for (const StateValue& value : layout.state) {
-    if (value.bytes * kSmallPart < layout.state_end) continue;
-    const bool giant = value.bytes * kGiantPart >= weights;
-    const bool moves = value.kind == Kind::kSlot ||
-                       (value.kind == Kind::kParam && (rung.weights || (rung.giants && giant)));
-    if (moves) names.insert(value.name);
+    if (value.kind == Kind::kBuffer || value.bytes * kSmallPart < layout.state_end) continue;
+    const bool weight = value.kind == Kind::kParam;
+    const bool giant = weight && value.bytes * kGiantPart >= weights;
+    if (!(weight ? spec.swap || (spec.stream && giant) : spec.offload)) continue;
+    if (weight) (giant ? candidates.giants : candidates.weights).insert(value.name);
+    candidates.values.push_back(value);
+    candidates.bytes += value.bytes;
   }
-  return names;
+  return candidates;
+}
+
+// "offload 25 %": what the part moves, and how much of all that may be moved.
+std::string LevelName(const Candidates& candidates, const StreamedPart& part) {
+  const auto any = [&](const absl::flat_hash_set<std::string>& names) {
+    return std::any_of(part.names.begin(), part.names.end(),
+                       [&](const std::string& name) { return names.contains(name); });
+  };
+  const char* name = any(candidates.weights)  ? "swap"
+                     : any(candidates.giants) ? "stream"
+                                              : "offload";
+  return absl::StrFormat("%s %.0f %%", name, 100 * (part.bytes / candidates.bytes));
 }
 
 Placement Place(const ResidentLayout& layout, const absl::flat_hash_set<std::string>& on_host) {
@@ -54,21 +73,18 @@ Placement Place(const ResidentLayout& layout, const absl::flat_hash_set<std::str
 absl::StatusOr<Ladder> MakeLadder(const LadderBase& base, const device::Device& device,
                                   const StepOptions& options) {
   Ladder ladder = {base.resident};
-  const LadderSpec& spec = base.spec;
   const bool planned =
       std::all_of(base.resident->programs.begin(), base.resident->programs.end(),
                   [](const auto& step) { return step == nullptr || step->program != nullptr; });
   if (!planned) return ladder;  // state is not what makes it too large
-  size_t moved_before = 0;
-  for (const Rung& rung :
-       {Rung{"offload", spec.offload, false, false}, Rung{"stream", spec.stream, true, false},
-        Rung{"swap", spec.swap, true, true}}) {
-    const absl::flat_hash_set<std::string> names = Moved(base.layout, rung);
-    if (!rung.allowed || names.size() <= moved_before) continue;
-    moved_before = names.size();
+  const Candidates candidates = Movable(base.layout, base.spec);
+  for (const StreamedPart& part :
+       StreamOrder(*base.resident->programs[0], device.spec(), candidates.values, kParts)) {
+    const absl::flat_hash_set<std::string> names(part.names.begin(), part.names.end());
     auto plan = std::make_shared<MemoryPlan>();
-    plan->level = rung.level;
+    plan->level = LevelName(candidates, part);
     plan->placement = Place(base.layout, names);
+    plan->exposed_us = part.exposed_us;
     bool fits = true;
     for (size_t p = 0; p < plan->programs.size(); ++p) {
       if (base.resident->programs[p] == nullptr) continue;

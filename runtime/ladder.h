@@ -19,10 +19,11 @@ namespace ebb::runtime {
 
 // One level of a job: everything that depends on where its state is.
 struct MemoryPlan {
-  std::string level;  // "resident", "offload", "stream", "swap"
+  std::string level;  // "resident"; "offload", "stream" or "swap" and how much of it: "swap 63 %"
   StepPrograms programs;
   Placement placement;
-  Bytes bus_bytes;  // copied between host and device by a training step
+  Bytes bus_bytes;        // copied between host and device by a training step
+  double exposed_us = 0;  // by estimate, for which a training step alone would wait for the bus
   Bytes Peak() const { return PeakOf(programs); }
 };
 using Ladder = std::vector<std::shared_ptr<const MemoryPlan>>;  // [0] is "resident"
@@ -34,8 +35,8 @@ struct LadderBase {
   ResidentLayout layout;
 };
 
-// All levels of a job, the resident one first. Levels that would move nothing more than the one
-// before, or that the spec excludes, are left out.
+// All levels of a job, the resident one first, each with more of its state on the host: first what
+// comes and goes beside kernels that take longer (runtime/stream_order.h).
 absl::StatusOr<Ladder> MakeLadder(const LadderBase& base, const device::Device& device,
                                   const StepOptions& options);
 

@@ -18,6 +18,7 @@ AdmissionJob NeedsOf(JobId id, const PreparedJob& job, const DeviceSpec& device)
                                                 ? job.resident.bytes
                                                 : on_host),
                             .copied = plan->bus_bytes,
+                            .exposed_us = plan->exposed_us,
                             .at_least = !job.IsPlanned()});
   }
   return needs;

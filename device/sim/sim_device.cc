@@ -34,6 +34,7 @@ DeviceSpec SpecOf(const SimProfile& profile, OverlapModel overlap) {
           .parallelism = static_cast<int>(profile.steps_at_once),
           .peak_flops = profile.peak_tflops * 1e12,
           .peak_bandwidth = profile.bandwidth_gbs * 1e9,
+          .bus_bandwidth = profile.bus_gbs * 1e9,
           .computes = false,
           .host_memory = false,
           .profile = profile.key,
