@@ -50,7 +50,7 @@ absl::StatusOr<double> SoakCatalog::StepMicros(const std::string& model, int64_t
     const int64_t batches[2] = {1, 33};
     for (int i = 0; i < 2; ++i) {
       EBB_ASSIGN_OR_RETURN(const auto job, Sizes(*device_, model, batches[i]));
-      const graph::Graph& graph = job->programs[0]->graph;
+      const graph::Graph& graph = job->programs()[0]->graph;
       for (const graph::Node& node : graph.nodes) {
         const double alone = device::CostAlone(profile, graph, node).micros;
         if (alone > 0) micros[i] += std::max(alone, profile.launch_us);
@@ -66,7 +66,7 @@ absl::StatusOr<double> SoakCatalog::StepMicros(const std::string& model, int64_t
 absl::StatusOr<std::shared_ptr<const data::DataSet>> SoakCatalog::Data(const std::string& model) {
   if (const auto it = data_.find(model); it != data_.end()) return it->second;
   EBB_ASSIGN_OR_RETURN(const auto job, Sizes(*device_, model, 1));
-  const runtime::StepProgram& step = *job->programs[0];
+  const runtime::StepProgram& step = *job->programs()[0];
   std::map<std::string, graph::HostTensor> fields;
   for (const ValueId input : step.inputs) {
     const graph::Value& value = step.graph.value(input);

@@ -137,6 +137,7 @@ class EngineLoop {
   Cut PlanCut() const;
   bool ImagesAreReady(const Cut& cut);  // else they are being made
   void Recut(const Cut& cut);
+  void OpenCopyStreams(Lane& lane, const std::vector<JobId>& jobs);
   void Join(ActiveJob& job, LaneId lane);
   std::map<std::string, Bytes> HostMemory() const;
 

@@ -165,12 +165,27 @@ void EngineLoop::Recut(const Cut& cut) {
     EBB_CHECK(scheduler_->SetProfiles(job->id, job->Profiles()).ok());
   }
   for (size_t l = 0; l < lanes_.size(); ++l) {
+    OpenCopyStreams(lanes_[l], packed[l].jobs);
     for (const JobId id : packed[l].jobs) Join(*jobs_.at(id), lanes_[l].id);
     if (packed[l].size > Bytes(0)) scheduler_->OpenLane(lanes_[l].id);
   }
   for (ActiveJob* job : moved) Upload(*job);
   lanes_closed_ = false;
   pool_->CheckInvariants();
+}
+
+// The streams on which state comes and goes exist while a job of the lane has some on the host.
+void EngineLoop::OpenCopyStreams(Lane& lane, const std::vector<JobId>& jobs) {
+  const bool needed = std::any_of(jobs.begin(), jobs.end(), [&](JobId id) {
+    return jobs_.at(id)->prepared->plan().placement.host_bytes() > Bytes(0);
+  });
+  for (auto* streams : {&lane.fetch_streams, &lane.store_streams}) {
+    for (device::StreamId& stream : *streams) {
+      if (stream.valid() == needed) continue;
+      if (!needed) device_->DestroyStream(stream);
+      stream = needed ? device_->CreateStream() : device::StreamId();
+    }
+  }
 }
 
 // The job's place after a re-cut, its first one if the scheduler does not know it yet.
@@ -180,17 +195,10 @@ void EngineLoop::Join(ActiveJob& job, LaneId id) {
   job.lane = id;
   job.BindAll(lane.region->base(), scheduler_->lane(id).size());
   if (joins) {
-    EBB_CHECK(scheduler_
-                  ->AddJob(job.id, job.Profiles(), ParamsOf(job), id)
-                  .ok());
+    EBB_CHECK(scheduler_->AddJob(job.id, job.Profiles(), ParamsOf(job), id).ok());
     Upload(job);
   } else {
     EBB_CHECK(scheduler_->MoveJob(job.id, id).ok());
-  }
-  for (auto* streams : {&lane.fetch_streams, &lane.store_streams}) {
-    for (device::StreamId& stream : *streams) {
-      if (job.prepared->level > 0 && !stream.valid()) stream = device_->CreateStream();
-    }
   }
   Publish(job, [&](Board::Record& record) {
     record.info.lane = job.lane;

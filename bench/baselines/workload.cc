@@ -84,7 +84,7 @@ void Complete(const device::SimProfile& profile, Workload* work) {
 
 Workload WorkloadOf(const runtime::PreparedJob& job, const device::SimProfile& profile) {
   EBB_CHECK(job.IsPlanned());
-  const runtime::StepProgram& step = *job.programs[0];
+  const runtime::StepProgram& step = *job.programs()[0];
   Workload work{
       .model = job.spec.model.zoo, .batch = job.spec.batch_size, .resident = job.resident.bytes};
   for (const graph::Node& node : step.graph.nodes) {

@@ -209,8 +209,8 @@ std::string JobDetails(const v1::Job& job) {
 std::string MemoryPicture(const v1::MemoryReport& report) {
   std::string text = absl::StrCat("pool ", Size(report.pool_bytes()));
   // In the order of how long they live; classes that are empty are left out, but free.
-  std::vector<std::string> order = {"resident",  "streamed", "saved",   "transient", "workspace",
-                                    "input",     "staging",  "padding", "waiting",   "free"};
+  std::vector<std::string> order = {"resident", "streamed", "saved",   "transient", "workspace",
+                                    "input",    "staging",  "padding", "waiting",   "free"};
   for (const auto& [name, bytes] : report.classes()) {
     if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
   }

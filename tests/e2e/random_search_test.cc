@@ -76,7 +76,7 @@ TEST_F(RandomSearchTest, SaysWhyEveryTrialWasRefused) {
   const Outcome outcome =
       Search({"--trials", "2", "--set", "batch_size=1437", "--model", "models/resnet.onnx"});
   EXPECT_EQ(outcome.code, 1);
-  EXPECT_THAT(outcome.output, HasSubstr("refused: the job needs"));
+  EXPECT_THAT(outcome.output, HasSubstr("refused: never: needs"));
   EXPECT_THAT(outcome.error, HasSubstr("no trial reported val/accuracy"));
 }
 

@@ -191,9 +191,9 @@ TEST(Engine, ManyJobsQueueWhenTheirResidentStateDoesNotFitAtOnce) {
 
 TEST(Engine, AJobBehindTheHeadOfTheQueueSaysWhomItWaitsFor) {
   const auto engine = MakeCheckedEngine({.memory = KiB(1280)});
-  const auto running = engine->Submit(MakeJob({.width = 256, .steps = 1000000}));
-  const auto head = engine->Submit(MakeJob({.width = 256, .steps = 1}));
-  const auto behind = engine->Submit(MakeJob({.width = 16, .steps = 1}));
+  const auto running = engine->Submit(MakeJob({.width = 256, .steps = 1000000, .ladder = false}));
+  const auto head = engine->Submit(MakeJob({.width = 256, .steps = 1, .ladder = false}));
+  const auto behind = engine->Submit(MakeJob({.width = 16, .steps = 1, .ladder = false}));
   ASSERT_TRUE(running.ok() && head.ok() && behind.ok()) << head.status() << behind.status();
   // Its speed may not be known yet.
   EXPECT_THAT(engine->Explain(*head)->admission, HasSubstr("after j-1"));

@@ -157,8 +157,9 @@ TEST(Ladder, LevelsThatTheSpecExcludesAreNotTaken) {
   const Bytes memory =
       ResidentNeed(subject, 1) + (ResidentNeed(subject, 2) - ResidentNeed(subject, 1)) / 2;
   const auto engine = MakeEngine({.memory = memory, .quantum = KiB(64)});
-  runtime::JobSpec spec = MakeJob(subject);
-  spec.ladder = {.offload = false, .stream = false, .swap = false};
+  JobOptions without = subject;
+  without.ladder = false;
+  const runtime::JobSpec spec = MakeJob(without);
   const auto first = engine->Submit(spec);
   const auto second = engine->Submit(spec);
   ASSERT_TRUE(first.ok() && second.ok());

@@ -272,8 +272,12 @@ TEST(SimEngine, AStepAloneTakesAsLongAsPredicted) {
 TEST(SimEngine, AWaitingJobSaysAfterWhomAndWhenInDeviceTime) {
   const SimEngine sim = MakeSim("v100-16gb", {.memory = MiB(40), .max_lanes = 1});
   sim.device->HoldClock();
-  const JobOptions options{
-      .net = Net::kMlp, .optim = Optim::kAdam, .batch = 64, .width = 1024, .steps = 300};
+  const JobOptions options{.net = Net::kMlp,
+                           .optim = Optim::kAdam,
+                           .batch = 64,
+                           .width = 1024,
+                           .steps = 300,
+                           .ladder = false};
   std::vector<JobId> jobs;
   for (int j = 0; j < 4; ++j) {
     const auto job = sim.engine->Submit(BareJob(options));

@@ -28,6 +28,7 @@ struct JobOptions {
   uint64_t seed = 1;
   double lr = 0;  // 0: a rate that trains
   bool validate = false;
+  bool ladder = true;  // else all state stays resident
 };
 runtime::JobSpec MakeJob(const JobOptions& options);
 
