@@ -72,7 +72,7 @@ absl::StatusOr<Needs::Known*> Needs::Look(int64_t batch) {
   }
   Known known;
   if (job.ok()) {
-    known.levels = runtime::NeedsOf(JobId(), **job).levels;
+    known.levels = runtime::NeedsOf(JobId(), **job, device_.spec()).levels;
     known.one = {.planned = (*job)->IsPlanned(),
                  .region = AlignUp(known.levels[0].region, granule_),
                  .lane = AlignUp(known.levels[0].lane, granule_)};
@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<runtime::LevelNeed>> Needs::Levels(int64_t batch) {
         known->prepared->ladder,
         runtime::MakeLadder(known->prepared->Base(), device_,
                             {.quantum = partitioner::QuantumFor(pool_), .memory = pool_}));
-    known->levels = runtime::NeedsOf(JobId(), *known->prepared).levels;
+    known->levels = runtime::NeedsOf(JobId(), *known->prepared, device_.spec()).levels;
     known->prepared.reset();
   }
   return known->levels;

@@ -13,8 +13,9 @@ namespace ebb::runtime {
 using memory::End;
 
 bool EngineLoop::MemoryBinds(const PreparedJob& job) const {
-  std::vector<AdmissionJob> all = {NeedsOf(JobId(), job)};
-  for (const auto& [id, other] : jobs_) all.push_back(NeedsOf(id, *other->prepared));
+  std::vector<AdmissionJob> all = {NeedsOf(JobId(), job, device_->spec())};
+  for (const auto& [id, other] : jobs_)
+    all.push_back(NeedsOf(id, *other->prepared, device_->spec()));
   std::vector<const AdmissionJob*> jobs;
   for (AdmissionJob& each : all) {
     each.levels.resize(1);
@@ -303,8 +304,8 @@ std::map<std::string, Bytes> EngineLoop::HostMemory() const {
     const Bytes taken = budget->taken();
     host["reserved for results"] = reserved;
     // Models, weights, indices, what is being read, and what jobs leave that are just ending.
-    host["other files"] = std::max(taken - data - results - staging - reserved - streamed - images,
-                                   Bytes(0));
+    host["other files"] =
+        std::max(taken - data - results - staging - reserved - streamed - images, Bytes(0));
     host["free"] = budget->limit() - taken;
   }
   return host;

@@ -107,6 +107,9 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
       const std::unique_ptr<PreparedJob> job,
       Prepare(spec, device,
               {.quantum = options.quantum, .memory = present.pool, .purpose = Purpose::kSizes}));
+  EBB_ASSIGN_OR_RETURN(
+      job->ladder,
+      MakeLadder(job->Base(), device, {.quantum = options.quantum, .memory = present.pool}));
   const AdmissionState alone = WithoutJobs(present);
   const AdmissionJob own = NeedsOf(JobId(), *job, device.spec());
   EstimateReport report{.device = device.spec(),
@@ -116,9 +119,10 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
                         .resident = job->resident.bytes,
                         .staging = job->StagingInPool(),
                         .step_peak = job->Peak(),
-                        .live_peak = job->programs[0]->live_peak,
+                        .live_peak = job->programs()[0]->live_peak,
                         .copies = Copies(own, alone)};
-  const LevelNeed& level = own.levels[static_cast<size_t>(report.verdict.level)];
+  const auto level_used = static_cast<size_t>(report.verdict.level);
+  const LevelNeed& level = own.levels[level_used];
   const Bytes region = AlignUp(level.region, alone.granule);
   report.host = level.host;
   report.alone = region + AlignUp(level.lane, alone.granule);
@@ -138,6 +142,11 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
   std::optional<absl::Time> now;
   if (device.spec().profile.empty()) now = absl::Now();
   report.text = absl::StrCat(InWords(report.verdict, now), ": it ", InWords(report.verdict.ledger));
+  if (report.verdict.level > 0) {
+    absl::StrAppend(&report.text, "; with ",
+                    FormatBytes(job->ladder[level_used]->placement.host_bytes()),
+                    " of its state on the host (", level.name, ")");
+  }
   if (const auto left = HostLeft(present); left && level.host > *left) {
     absl::StrAppend(&report.text, "; a submit is refused until ", FormatBytes(level.host),
                     " of the host's memory are free, now ", FormatBytes(*left), " are");

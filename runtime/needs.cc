@@ -11,15 +11,14 @@ AdmissionJob NeedsOf(JobId id, const PreparedJob& job, const DeviceSpec& device)
   const Bytes kept = job.StagingOnHost() + job.ResultBytes(device);
   for (const auto& plan : job.ladder) {
     const Bytes on_host = plan->placement.host_bytes();
-    needs.levels.push_back({.name = plan->level,
-                            .region = plan->placement.device_bytes() + job.StagingInPool(),
-                            .lane = plan->Peak(),
-                            .host = kept + (device.computes && on_host > Bytes(0)
-                                                ? job.resident.bytes
-                                                : on_host),
-                            .copied = plan->bus_bytes,
-                            .exposed_us = plan->exposed_us,
-                            .at_least = !job.IsPlanned()});
+    needs.levels.push_back(
+        {.name = plan->level,
+         .region = plan->placement.device_bytes() + job.StagingInPool(),
+         .lane = plan->Peak(),
+         .host = kept + (device.computes && on_host > Bytes(0) ? job.resident.bytes : on_host),
+         .copied = plan->bus_bytes,
+         .exposed_us = plan->exposed_us,
+         .at_least = !job.IsPlanned()});
   }
   return needs;
 }
@@ -36,9 +35,8 @@ const AdmissionJob* BatchNeeds::Of(int64_t batch) {
     tried.batch_size = batch;
     tried.train = {};  // the sizes do not depend on the data
     if (tried.val) tried.val = DataSource{};
-    auto prepared =
-        Prepare(std::move(tried), device_,
-                {.quantum = quantum_, .memory = memory_, .purpose = Purpose::kSizes});
+    auto prepared = Prepare(std::move(tried), device_,
+                            {.quantum = quantum_, .memory = memory_, .purpose = Purpose::kSizes});
     if (prepared.ok()) {
       known.needs = NeedsOf(JobId(), **prepared, device_.spec());
       known.prepared = *std::move(prepared);

@@ -71,7 +71,7 @@ struct Step {
   std::vector<double> until;               // by node: microseconds alone of all nodes before it
   std::vector<std::pair<int, int>> lives;  // of every range of the plan, by first and last node
 
-  const runtime::StepProgram& program() const { return *job->programs[0]; }
+  const runtime::StepProgram& program() const { return *job->programs()[0]; }
 };
 
 absl::StatusOr<Step> PrepareStep(SimDevice& device, const TraceJob& job) {

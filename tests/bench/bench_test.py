@@ -132,6 +132,15 @@ def granularity():
 
 
 def mistakes():
+    with tempfile.TemporaryDirectory() as folder:
+        # A device with less memory than one sample of the model takes.
+        profile = pathlib.Path(__file__).resolve().parents[2] / "sim" / "v100-16gb.yaml"
+        small = pathlib.Path(folder, "small.yaml")
+        small.write_text(profile.read_text().replace("memory_gib: 15.0", "memory_gib: 1.0"))
+        refuses(str(small))
+
+
+def refuses(small):
     for args, code, words in [
             ([], 2, "give a command"),
             (["speed"], 2, "there is no command 'speed'"),
@@ -141,7 +150,7 @@ def mistakes():
             (["capacity", "--device", "cpu"], 2, "'cpu' is not simulated"),
             (["capacity", "--device", "sim:v99"], 1, "v100-16gb"),
             (["capacity", "--models", "resnet51"], 1, "there is no model 'resnet51'"),
-            (["capacity", "--models", "vgg16", "--jobs", "64"], 1, "do not fit"),
+            (["capacity", "--models", "gpt2", "--device", "sim:" + small], 1, "do not fit"),
             (["sharing", "--device", "sim:v100-16gb+vector"], 2, "both overlap models"),
             (["sharing", "--device", "cpu"], 2, "'cpu' is not simulated"),
             (["sharing", "--fraction", "1.5"], 2, "is no number from"),
