@@ -46,17 +46,14 @@ std::optional<Bytes> HostLeft(const AdmissionState& state) {
   return std::max(left, Bytes(0));
 }
 
-// How many equal jobs fit: at the level where it is the most.
+// How many equal jobs fit with all their state resident.
 int64_t Copies(const AdmissionJob& job, const AdmissionState& alone) {
-  int64_t copies = 0;
-  for (const LevelNeed& level : job.levels) {
-    const Bytes region = std::max(AlignUp(level.region, alone.granule), alone.granule);
-    const Bytes room = alone.pool - AlignUp(level.lane, alone.granule);
-    int64_t fit = std::max<int64_t>(0, room.count() / region.count());
-    if (alone.host > Bytes(0) && level.host > Bytes(0)) {
-      fit = std::min(fit, alone.host.count() / level.host.count());
-    }
-    copies = std::max(copies, fit);
+  const LevelNeed& level = job.levels[0];
+  const Bytes region = std::max(AlignUp(level.region, alone.granule), alone.granule);
+  const Bytes room = alone.pool - AlignUp(level.lane, alone.granule);
+  int64_t copies = std::max<int64_t>(0, room.count() / region.count());
+  if (alone.host > Bytes(0) && level.host > Bytes(0)) {
+    copies = std::min(copies, alone.host.count() / level.host.count());
   }
   return copies;
 }

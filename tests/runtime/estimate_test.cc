@@ -71,10 +71,13 @@ TEST(Estimate, SaysWhatTheEngineThenTakes) {
 
 TEST(Estimate, CopiesAndLargestBatchesAreExact) {
   const auto engine = MakeSim(GiB(3));
-  const runtime::JobSpec spec = ZooJob("resnet50", 8);
+  runtime::JobSpec spec = ZooJob("resnet50", 8);
+  spec.ladder = {.offload = false, .stream = false, .swap = false};
   const EstimateReport report = Estimated(*engine, spec);
   const auto fits = [&](int64_t batch, int copies) {
-    const EstimateReport at = Estimated(*engine, ZooJob("resnet50", batch));
+    runtime::JobSpec other = spec;
+    other.batch_size = batch;
+    const EstimateReport at = Estimated(*engine, other);
     return copies == 1 ? at.alone <= at.pool : at.two <= at.pool;
   };
   ASSERT_TRUE(report.largest_alone && report.largest_beside_equal && report.largest_now);
@@ -98,6 +101,25 @@ TEST(Estimate, CopiesAndLargestBatchesAreExact) {
   EXPECT_THAT(another.text, HasSubstr(" of device time: it needs "));
   EXPECT_EQ(*another.largest_now, 0);
   EXPECT_EQ(*another.largest_alone, *report.largest_alone);
+}
+
+TEST(Estimate, StateOnTheHostLeavesRoomForLargerBatches) {
+  const auto engine = MakeSim(GiB(6));
+  runtime::JobSpec spec = ZooJob("bert_base_128", 8);
+  const EstimateReport with = Estimated(*engine, spec);
+  spec.ladder = {.offload = false, .stream = false, .swap = false};
+  const EstimateReport without = Estimated(*engine, spec);
+  EXPECT_EQ(with.copies, without.copies);
+  EXPECT_GT(*with.largest_beside_equal, *without.largest_beside_equal);
+  EXPECT_GT(*with.largest_alone, *without.largest_alone);
+  // The engine takes two of that batch, and says where their state is.
+  spec = ZooJob("bert_base_128", *with.largest_beside_equal);
+  const EstimateReport one = Estimated(*engine, spec);
+  EXPECT_EQ(one.verdict.kind, Kind::kFitsNow) << one.text;
+  const std::vector<JobId> jobs = {Submitted(*engine, spec), Submitted(*engine, spec)};
+  WaitForStep(*engine, jobs[1], 1);
+  for (const JobId job : jobs) EXPECT_EQ(engine->Get(job)->state, JobState::kRunning);
+  EXPECT_GT(engine->Memory().host.at("streamed state"), Bytes(0));
 }
 
 TEST(Estimate, WhatNeverFitsIsAnAnswerAndWhatIsWrongIsTheSubmitsError) {
@@ -166,9 +188,15 @@ TEST(AutoBatch, IsTheLargestThatRunsBesideTheJobsThatAreThere) {
 
 TEST(AutoBatch, IsTheLargestAloneWhereNothingIsLeft) {
   const auto engine = MakeSim(GiB(3));
-  const EstimateReport alone = Estimated(*engine, ZooJob("resnet50", 1));
-  Submitted(*engine, ZooJob("resnet50", *alone.largest_alone));
-  const EstimateReport report = Estimated(*engine, AutoJob("resnet50"));
+  const runtime::LadderSpec resident = {.offload = false, .stream = false, .swap = false};
+  runtime::JobSpec spec = ZooJob("resnet50", 1);
+  spec.ladder = resident;
+  const EstimateReport alone = Estimated(*engine, spec);
+  spec.batch_size = *alone.largest_alone;
+  Submitted(*engine, spec);
+  spec = AutoJob("resnet50");
+  spec.ladder = resident;
+  const EstimateReport report = Estimated(*engine, spec);
   EXPECT_EQ(*report.largest_now, 0);
   EXPECT_EQ(report.batch_size, runtime::RoundedBatch(*alone.largest_alone));
   EXPECT_EQ(report.verdict.kind, Kind::kAfter);
