@@ -46,7 +46,7 @@ absl::StatusOr<Bytes> SavedBytes(device::SimDevice& device, const std::string& m
                                         {.quantum = partitioner::QuantumFor(PoolOf(device)),
                                          .purpose = runtime::Purpose::kSizes}));
   Bytes saved;
-  for (const partitioner::SubModel& sub : job->programs[0]->partition.sub_models) {
+  for (const partitioner::SubModel& sub : job->programs()[0]->partition.sub_models) {
     saved += sub.saved;
   }
   return saved;
