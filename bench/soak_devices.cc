@@ -1,7 +1,9 @@
 #include "bench/soak_devices.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "base/status.h"
 
 namespace ebb::bench {
@@ -20,22 +22,28 @@ bool FaultDevice::Fault::fired() const {
   return fired_;
 }
 
-std::shared_ptr<const FaultDevice::Fault> FaultDevice::FailLaunch(std::optional<int64_t> launch) {
-  std::shared_ptr<Fault> fault;
-  if (launch) {
-    fault = std::make_shared<Fault>();
+std::shared_ptr<const FaultDevice::Fault> FaultDevice::FailLaunch(std::string tag, int64_t launch) {
+  auto fault = std::make_shared<Fault>();
+  {
     MutexLock lock(&fault->mu_);
-    fault->launches_left_ = *launch;
+    fault->launches_left_ = launch;
   }
   MutexLock lock(&mu_);
-  armed_ = fault;
+  tags_[std::move(tag)] = fault;
   return fault;
 }
 
 absl::StatusOr<std::unique_ptr<Program>> FaultDevice::Compile(const graph::Graph& graph) const {
   EBB_ASSIGN_OR_RETURN(std::unique_ptr<Program> program, inner().Compile(graph));
   MutexLock lock(&mu_);
-  faults_[program.get()] = armed_;
+  std::shared_ptr<Fault>& fault = faults_[program.get()];
+  fault = nullptr;
+  for (const auto& [tag, of_tag] : tags_) {
+    const auto tagged = [&tag = tag](const graph::Node& node) {
+      return absl::StartsWith(node.name, tag);
+    };
+    if (std::any_of(graph.nodes.begin(), graph.nodes.end(), tagged)) fault = of_tag;
+  }
   return program;
 }
 

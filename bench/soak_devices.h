@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
-#include <optional>
+#include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -28,9 +29,9 @@ class FaultDevice final : public device::ForwardingDevice {
     int64_t launches_left_ ABSL_GUARDED_BY(mu_) = 0;  // before the one that fails
     bool fired_ ABSL_GUARDED_BY(mu_) = false;
   };
-  // Programs compiled from here on, until the next call, are of a job whose launch number `launch`
-  // (from 0) fails; of one without failures, if there is no number.
-  std::shared_ptr<const Fault> FailLaunch(std::optional<int64_t> launch);
+  // Of the job in whose graphs a node's name begins with `tag`, launch number `launch` (from 0)
+  // fails.
+  std::shared_ptr<const Fault> FailLaunch(std::string tag, int64_t launch);
 
   absl::StatusOr<std::unique_ptr<device::Program>> Compile(
       const graph::Graph& graph) const override;
@@ -41,7 +42,7 @@ class FaultDevice final : public device::ForwardingDevice {
 
  private:
   mutable Mutex mu_;
-  std::shared_ptr<Fault> armed_ ABSL_GUARDED_BY(mu_);
+  std::map<std::string, std::shared_ptr<Fault>> tags_ ABSL_GUARDED_BY(mu_);
   // An address may be that of an earlier program: the newest counts.
   mutable absl::flat_hash_map<const device::Program*, std::shared_ptr<Fault>> faults_
       ABSL_GUARDED_BY(mu_);

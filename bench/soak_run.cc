@@ -11,6 +11,7 @@
 #include "bench/soak_judge.h"
 #include "bench/zoo_jobs.h"
 #include "device/check/race_check.h"
+#include "model/zoo/zoo.h"
 #include "runtime/engine.h"
 
 namespace ebb::bench {
@@ -101,7 +102,14 @@ class SoakRun {
       ++outcome_.counts.evaluating;
     }
     JobRecord& record = jobs_[number];
-    record.fault = faults_->FailLaunch(job.fails_at);
+    if (job.fails_at) {
+      // Told apart by a node's name: the engine may compile a job's graphs when another one comes.
+      const std::string tag = absl::StrCat("job", number, ":");
+      EBB_ASSIGN_OR_RETURN(model::ZooModel zoo, model::BuildZooModel(job.model, job.batch));
+      zoo.graph.nodes.front().name.insert(0, tag);
+      spec.model = {.graph = std::make_shared<const graph::Graph>(std::move(zoo.graph))};
+      record.fault = faults_->FailLaunch(tag, *job.fails_at);
+    }
     EBB_ASSIGN_OR_RETURN(record.id, engine_->Submit(std::move(spec)));
     record.expected.steps = job.steps;
     ++outcome_.counts.jobs;
