@@ -77,8 +77,9 @@ struct ActiveJob {
   int fills_pending = 0;  // slots that the loader is writing
   int outstanding = 0;    // launches and copies not complete
   bool uploaded = false;
-  bool image_is_fresh = false;  // the host image holds the state as it is now
-  bool ready = false;           // Ready() was called and the step has not started
+  bool image_is_fresh = false;    // the host image holds the state as it is now
+  bool image_on_its_way = false;  // the device copies it: no step may start
+  bool ready = false;             // Ready() was called and the step has not started
   bool paused = false;
   bool draining = false;  // its sequence is over, or it has been ended: starts no step
   bool snapshotting = false;

@@ -126,7 +126,11 @@ void EngineLoop::Upload(ActiveJob& job) {
 
 void EngineLoop::MakeImage(ActiveJob& job) {
   CopyImage(job, ImageWay::kDown, job.prepared->host_image->base(), job.prepared->resident.bytes);
-  AfterCopies(job, [](ActiveJob& job) { job.image_is_fresh = true; });
+  job.image_on_its_way = true;
+  AfterCopies(job, [](ActiveJob& job) {
+    job.image_on_its_way = false;
+    job.image_is_fresh = true;
+  });
 }
 
 void EngineLoop::StageNext(ActiveJob& job, int slot) {

@@ -100,6 +100,7 @@ bool EngineLoop::ImagesAreReady(const Cut& cut) {
   bool ready = true;
   for (size_t j = 0; j < cut.jobs.size(); ++j) {
     ActiveJob& job = *cut.jobs[j];
+    if (job.image_on_its_way) ready = false;  // for an earlier cut, perhaps: no step may start yet
     if (job.region == nullptr || static_cast<int>(job.prepared->level) == cut.levels[j]) continue;
     if (job.outstanding > 0) {  // an upload, a snapshot, or the image on its way
       ready = false;
