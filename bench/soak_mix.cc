@@ -123,7 +123,11 @@ absl::StatusOr<SoakMix> DrawSoakMix(uint64_t seed, int64_t number, SoakCatalog& 
   for (SoakJob& job : mix.jobs) {
     EBB_ASSIGN_OR_RETURN(const double step, catalog.StepMicros(job.model, job.batch));
     span += step * static_cast<double>(job.steps);
-    if (draw.Chance(rivals ? 0 : 0.15)) job.fails_at = draw.Below(job.steps) * 24 + draw.Below(24);
+    if (draw.Chance(rivals ? 0 : 0.15)) {
+      job.fails_at = draw.Below(job.steps) * 24 + draw.Below(24);
+      // It comes as a graph whose batch is bound, which has fewer levels of the memory ladder.
+      job.batch = std::max<int64_t>(1, job.batch * 3 / 4);
+    }
   }
   mix.span = Micros(static_cast<int64_t>(span));
   for (size_t j = 0; j < mix.jobs.size(); ++j) {
