@@ -28,6 +28,7 @@ absl::StatusOr<runtime::JobSpec> ZooJob(const std::string& model, int64_t batch,
   spec.model.zoo = model;
   spec.batch_size = batch;
   spec.stop.steps = steps;
+  spec.ladder.recompute = false;
   spec.loss = zoo.loss;
   spec.optimizer = zoo.optimizer;
   return spec;
@@ -89,10 +90,9 @@ absl::StatusOr<Needs::OneJob> Needs::Of(int64_t batch) {
 absl::StatusOr<std::vector<runtime::LevelNeed>> Needs::Levels(int64_t batch) {
   EBB_ASSIGN_OR_RETURN(Known* const known, Look(batch));
   if (known->prepared != nullptr) {
-    EBB_ASSIGN_OR_RETURN(
-        known->prepared->ladder,
-        runtime::MakeLadder(known->prepared->Base(), device_,
-                            {.quantum = partitioner::QuantumFor(pool_), .memory = pool_}));
+    EBB_RETURN_IF_ERROR(runtime::Deepen(
+        known->prepared->Base(), runtime::LadderDepth::kStreamed, device_,
+        {.quantum = partitioner::QuantumFor(pool_), .memory = pool_}, &known->prepared->ladder));
     known->levels = runtime::NeedsOf(JobId(), *known->prepared, device_.spec()).levels;
     known->prepared.reset();
   }

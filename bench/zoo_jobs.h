@@ -20,6 +20,7 @@ namespace ebb::bench {
 // `name`: "sim:" and what device::OpenSim takes. InvalidArgument: it is not simulated.
 absl::StatusOr<std::unique_ptr<device::SimDevice>> OpenSimulated(const std::string& name);
 
+// Without recompute, which would raise the batch of a job alone as much as that of several.
 // NotFound: there is no such model.
 absl::StatusOr<runtime::JobSpec> ZooJob(const std::string& model, int64_t batch, int64_t steps);
 

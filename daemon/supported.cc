@@ -98,6 +98,7 @@ constexpr absl::string_view kSupported[] = {"name",
                                             "resources.ladder.offload",
                                             "resources.ladder.stream",
                                             "resources.ladder.swap",
+                                            "resources.ladder.recompute",
                                             "labels"};
 
 // Enum fields of which only some values are supported; unspecified always is.

@@ -178,6 +178,7 @@ absl::Status ResourcesFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   if (ladder.has_offload()) job->ladder.offload = ladder.offload();
   if (ladder.has_stream()) job->ladder.stream = ladder.stream();
   if (ladder.has_swap()) job->ladder.swap = ladder.swap();
+  if (ladder.has_recompute()) job->ladder.recompute = ladder.recompute();
   return absl::OkStatus();
 }
 

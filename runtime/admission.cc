@@ -63,6 +63,20 @@ std::optional<std::vector<int>> SameLevel(const AdmissionState& state, Jobs jobs
   return std::nullopt;
 }
 
+// What was taken on the way to a fit need not all be needed for it.
+std::vector<int> Relaxed(const AdmissionState& state, Jobs jobs, std::vector<int> levels) {
+  for (size_t j = 0; j < jobs.size(); ++j) {
+    std::vector<int> changed = levels;
+    for (int level = Allowed(state, *jobs[j], 0); level >= 0;
+         level = Allowed(state, *jobs[j], level + 1)) {
+      changed[j] = level;
+      const bool cheaper = Need(*jobs[j], level).Price() < Need(*jobs[j], levels[j]).Price();
+      if (cheaper && ExcessOf(state, jobs, changed).Fits()) levels[j] = level;
+    }
+  }
+  return levels;
+}
+
 AdmissionLedger LedgerOf(const AdmissionState& state, Jobs others, const std::vector<int>& levels,
                          const LevelNeed& own) {
   AdmissionLedger ledger{.pool = state.pool,
@@ -258,7 +272,7 @@ std::optional<std::vector<int>> CheapestLevels(const AdmissionState& state, Jobs
   }
   for (;;) {
     const Excess now = ExcessOf(state, jobs, levels);
-    if (now.Fits()) return levels;
+    if (now.Fits()) return Relaxed(state, jobs, std::move(levels));
     double best = 0;
     std::vector<int> chosen;
     for (size_t j = 0; j < jobs.size(); ++j) {
@@ -275,7 +289,11 @@ std::optional<std::vector<int>> CheapestLevels(const AdmissionState& state, Jobs
         chosen = std::move(changed);
       }
     }
-    if (best == 0) return SameLevel(state, jobs);
+    if (best == 0) {
+      auto same = SameLevel(state, jobs);
+      if (same) same = Relaxed(state, jobs, *std::move(same));
+      return same;
+    }
     levels = std::move(chosen);
   }
 }

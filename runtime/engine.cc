@@ -144,24 +144,27 @@ class EngineImpl final : public Engine {
     return state;
   }
 
-  // Levels of the memory ladder are made on the submitter's thread, and only when memory binds:
-  // when this job and those that are here would not fit with all state resident. Then those that
-  // have none yet get theirs as well.
+  // Levels of the memory ladder are made on the submitter's thread, and only as far as memory
+  // binds: while this job and those that are here do not fit with the levels that they have, this
+  // job and those of them that are behind get more.
   absl::Status MakeLevels(PreparedJob* job) {
-    bool binds = false;
-    std::vector<std::pair<JobId, LadderBase>> others;
-    loop_.Call([&] {
-      binds = loop_.MemoryBinds(*job);
-      if (binds) others = loop_.WithoutLadder();
-    });
-    if (!binds) return absl::OkStatus();
     const StepOptions options{.quantum = options_.quantum, .memory = options_.memory};
-    EBB_ASSIGN_OR_RETURN(job->ladder, MakeLadder(job->Base(), *device_, options));
-    job->ladder_made = true;
-    for (const auto& [id, base] : others) {
-      EBB_ASSIGN_OR_RETURN(Ladder ladder, MakeLadder(base, *device_, options));
-      EBB_ASSIGN_OR_RETURN(auto image, AllocateImage(device_->spec(), base.layout.bytes));
-      loop_.Call([&, id = id] { loop_.AddLevels(id, std::move(ladder), std::move(image)); });
+    for (const LadderDepth depth : {LadderDepth::kStreamed, LadderDepth::kRecomputed}) {
+      std::vector<EngineLoop::Behind> others;
+      bool fits = true;
+      loop_.Call([&] {
+        fits = loop_.Fits(*job);
+        if (!fits) others = loop_.BehindIn(depth);
+      });
+      if (fits) return absl::OkStatus();
+      EBB_RETURN_IF_ERROR(Deepen(job->Base(), depth, *device_, options, &job->ladder));
+      job->depth = depth;
+      for (EngineLoop::Behind& other : others) {
+        EBB_RETURN_IF_ERROR(Deepen(other.base, depth, *device_, options, &other.ladder));
+        EBB_ASSIGN_OR_RETURN(auto image, AllocateImage(device_->spec(), other.base.layout.bytes));
+        loop_.Call(
+            [&] { loop_.AddLevels(other.id, depth, std::move(other.ladder), std::move(image)); });
+      }
     }
     return absl::OkStatus();
   }

@@ -46,10 +46,17 @@ class EngineLoop {
 
   // --- The engine's thread only.
   JobId Submit(std::unique_ptr<PreparedJob> prepared);
-  // Would the job and those that are here be too much for the pool with all state resident?
-  bool MemoryBinds(const PreparedJob& job) const;
-  std::vector<std::pair<JobId, LadderBase>> WithoutLadder() const;
-  void AddLevels(JobId job, Ladder ladder, std::shared_ptr<HostBuffer> image);
+  // Do the job and those that are here fit at once, at some of the levels that they have?
+  bool Fits(const PreparedJob& job) const;
+  // Jobs whose memory ladders end before `depth`.
+  struct Behind {
+    JobId id;
+    LadderBase base;
+    Ladder ladder;
+  };
+  std::vector<Behind> BehindIn(LadderDepth depth) const;
+  // `ladder` begins with the levels that the job has. No-op for a job that has ended or has more.
+  void AddLevels(JobId job, LadderDepth depth, Ladder ladder, std::shared_ptr<HostBuffer> image);
   absl::Status Update(JobId job, const JobUpdate& update);
   absl::Status Cancel(JobId job);
   absl::Status Pause(JobId job);

@@ -12,36 +12,39 @@ namespace ebb::runtime {
 
 using memory::End;
 
-bool EngineLoop::MemoryBinds(const PreparedJob& job) const {
+bool EngineLoop::Fits(const PreparedJob& job) const {
   std::vector<AdmissionJob> all = {NeedsOf(JobId(), job, device_->spec())};
-  for (const auto& [id, other] : jobs_)
+  for (const auto& [id, other] : jobs_) {
     all.push_back(NeedsOf(id, *other->prepared, device_->spec()));
+  }
   std::vector<const AdmissionJob*> jobs;
-  for (AdmissionJob& each : all) {
-    each.levels.resize(1);
-    jobs.push_back(&each);
-  }
-  return !CheapestLevels({.pool = pool_->budget(), .granule = pool_->granule()}, jobs).has_value();
+  for (const AdmissionJob& each : all) jobs.push_back(&each);
+  return CheapestLevels({.pool = pool_->budget(), .granule = pool_->granule()}, jobs).has_value();
 }
 
-std::vector<std::pair<JobId, LadderBase>> EngineLoop::WithoutLadder() const {
-  std::vector<std::pair<JobId, LadderBase>> bases;
+std::vector<EngineLoop::Behind> EngineLoop::BehindIn(LadderDepth depth) const {
+  std::vector<Behind> behind;
   for (const auto& [id, job] : jobs_) {
-    if (!job->prepared->ladder_made) bases.emplace_back(id, job->prepared->Base());
+    if (job->prepared->depth >= depth) continue;
+    behind.push_back({id, job->prepared->Base(), job->prepared->ladder});
   }
-  return bases;
+  return behind;
 }
 
-void EngineLoop::AddLevels(JobId id, Ladder ladder, std::shared_ptr<HostBuffer> image) {
+void EngineLoop::AddLevels(JobId id, LadderDepth depth, Ladder ladder,
+                           std::shared_ptr<HostBuffer> image) {
   ActiveJob* job = Find(id);
-  if (job == nullptr || job->prepared->ladder_made) return;
-  EBB_CHECK(ladder[0] == job->prepared->ladder[0]);
-  const auto& share = job->prepared->host_share;
-  const bool needs_room = share != nullptr && device_->spec().computes && ladder.size() > 1;
-  if (needs_room && !share->Grow(job->prepared->resident.bytes).ok()) return;
-  job->prepared->ladder = std::move(ladder);
-  job->prepared->ladder_made = true;
-  if (job->prepared->host_image == nullptr) job->prepared->host_image = std::move(image);
+  if (job == nullptr || job->prepared->depth >= depth) return;
+  PreparedJob& prepared = *job->prepared;
+  EBB_CHECK(ladder.size() >= prepared.ladder.size());
+  EBB_CHECK(std::equal(prepared.ladder.begin(), prepared.ladder.end(), ladder.begin()));
+  if (prepared.host_image == nullptr && ladder.size() > 1) {
+    const bool counts = prepared.host_share != nullptr && device_->spec().computes;
+    if (counts && !prepared.host_share->Grow(prepared.resident.bytes).ok()) return;
+    prepared.host_image = std::move(image);
+  }
+  prepared.ladder = std::move(ladder);
+  prepared.depth = depth;
   if (!waiting_.empty()) recut_wanted_ = true;
 }
 

@@ -104,9 +104,11 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
       const std::unique_ptr<PreparedJob> job,
       Prepare(spec, device,
               {.quantum = options.quantum, .memory = present.pool, .purpose = Purpose::kSizes}));
-  EBB_ASSIGN_OR_RETURN(
-      job->ladder,
-      MakeLadder(job->Base(), device, {.quantum = options.quantum, .memory = present.pool}));
+  for (const LadderDepth depth : {LadderDepth::kStreamed, LadderDepth::kRecomputed}) {
+    if (Ask(present, NeedsOf(JobId(), *job, device.spec())).kind == Verdict::Kind::kFitsNow) break;
+    EBB_RETURN_IF_ERROR(Deepen(job->Base(), depth, device,
+                               {.quantum = options.quantum, .memory = present.pool}, &job->ladder));
+  }
   const AdmissionState alone = WithoutJobs(present);
   const AdmissionJob own = NeedsOf(JobId(), *job, device.spec());
   EstimateReport report{.device = device.spec(),

@@ -78,6 +78,8 @@ struct LadderSpec {
   bool offload = true;  // optimizer slots on the host
   bool stream = true;   // and the weights that dwarf the others
   bool swap = true;     // and all weights
+  // Saved tensors that are cheap to make again are made again.
+  bool recompute = true;
 };
 
 struct JobSpec {

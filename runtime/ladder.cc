@@ -4,9 +4,12 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "graph/recompute.h"
+#include "runtime/node_cost.h"
 #include "runtime/stream_order.h"
 
 namespace ebb::runtime {
@@ -68,35 +71,92 @@ Placement Place(const ResidentLayout& layout, const absl::flat_hash_set<std::str
   return Placement(pieces);
 }
 
-}  // namespace
+// `programs` with the part on the host; null when that needs too much.
+absl::StatusOr<std::shared_ptr<MemoryPlan>> Stream(
+    const LadderBase& base, const StepPrograms& programs, const Candidates& candidates,
+    const StreamedPart& part, const device::Device& device, const StepOptions& options) {
+  const absl::flat_hash_set<std::string> names(part.names.begin(), part.names.end());
+  auto plan = std::make_shared<MemoryPlan>();
+  plan->level = LevelName(candidates, part);
+  plan->placement = Place(base.layout, names);
+  plan->exposed_us = part.exposed_us;
+  for (size_t p = 0; p < programs.size(); ++p) {
+    if (programs[p] == nullptr) continue;
+    EBB_ASSIGN_OR_RETURN(plan->programs[p], StreamStep(*programs[p], names, device, options));
+  }
+  if (!plan->IsPlanned()) return nullptr;
+  plan->bus_bytes = plan->programs[0]->bus_bytes;
+  return plan;
+}
 
-absl::StatusOr<Ladder> MakeLadder(const LadderBase& base, const device::Device& device,
-                                  const StepOptions& options) {
-  Ladder ladder = {base.resident};
-  const bool planned =
-      std::all_of(base.resident->programs.begin(), base.resident->programs.end(),
-                  [](const auto& step) { return step == nullptr || step->program != nullptr; });
-  if (!planned) return ladder;  // state is not what makes it too large
+absl::Status AddStreamed(const LadderBase& base, const device::Device& device,
+                         const StepOptions& options, Ladder* ladder) {
+  const StepPrograms& programs = base.resident->programs;
+  if (!base.resident->IsPlanned()) return absl::OkStatus();  // state is not what makes it too large
   const Candidates candidates = Movable(base.layout, base.spec);
   for (const StreamedPart& part :
-       StreamOrder(*base.resident->programs[0], device.spec(), candidates.values, kParts)) {
-    const absl::flat_hash_set<std::string> names(part.names.begin(), part.names.end());
-    auto plan = std::make_shared<MemoryPlan>();
-    plan->level = LevelName(candidates, part);
-    plan->placement = Place(base.layout, names);
-    plan->exposed_us = part.exposed_us;
-    bool fits = true;
-    for (size_t p = 0; p < plan->programs.size(); ++p) {
-      if (base.resident->programs[p] == nullptr) continue;
-      EBB_ASSIGN_OR_RETURN(plan->programs[p],
-                           StreamStep(*base.resident->programs[p], names, device, options));
-      fits &= plan->programs[p]->program != nullptr;
-    }
-    if (!fits) continue;
-    plan->bus_bytes = plan->programs[0]->bus_bytes;
-    ladder.push_back(std::move(plan));
+       StreamOrder(*programs[0], device.spec(), candidates.values, kParts)) {
+    EBB_ASSIGN_OR_RETURN(auto plan, Stream(base, programs, candidates, part, device, options));
+    if (plan != nullptr) ladder->push_back(std::move(plan));
   }
-  return ladder;
+  return absl::OkStatus();
+}
+
+absl::Status AddRecomputed(const LadderBase& base, double most_cost, const device::Device& device,
+                           const StepOptions& options, Ladder* ladder) {
+  if (!base.spec.recompute) return absl::OkStatus();
+  const StepProgram& training = *base.resident->programs[0];
+  EBB_ASSIGN_OR_RETURN(
+      graph::Recomputed again,
+      graph::Recompute(
+          training.graph,
+          {.most_cost = most_cost, .cost = [&](const graph::Graph& graph, const graph::Node& node) {
+             return NodeMicros(device.spec(), graph, node);
+           }}));
+  if (again.values.empty()) return absl::OkStatus();
+  EBB_ASSIGN_OR_RETURN(std::unique_ptr<StepProgram> step,
+                       BuildStep(std::move(again.graph), device, options));
+  step->inputs = training.inputs;
+  auto plan = std::make_shared<MemoryPlan>();
+  plan->level = absl::StrFormat("recompute %.0f %%", most_cost * 100);
+  plan->programs = {std::move(step), base.resident->programs[1]};
+  plan->placement = base.resident->placement;
+  plan->exposed_us = again.cost_us;
+  if (!plan->IsPlanned()) return absl::OkStatus();
+  ladder->push_back(plan);
+  const Candidates candidates = Movable(base.layout, base.spec);
+  const auto parts = StreamOrder(*plan->programs[0], device.spec(), candidates.values, 1);
+  if (parts.empty()) return absl::OkStatus();
+  EBB_ASSIGN_OR_RETURN(auto streamed,
+                       Stream(base, plan->programs, candidates, parts.back(), device, options));
+  if (streamed == nullptr) return absl::OkStatus();
+  streamed->level = absl::StrCat(plan->level, ", ", streamed->level);
+  streamed->exposed_us += plan->exposed_us;
+  ladder->push_back(std::move(streamed));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool MemoryPlan::IsPlanned() const {
+  return std::all_of(programs.begin(), programs.end(),
+                     [](const auto& step) { return step == nullptr || step->program != nullptr; });
+}
+
+absl::Status Deepen(const LadderBase& base, LadderDepth depth, const device::Device& device,
+                    const StepOptions& options, Ladder* ladder) {
+  switch (depth) {
+    case LadderDepth::kResident:
+      break;
+    case LadderDepth::kStreamed:
+      return AddStreamed(base, device, options, ladder);
+    case LadderDepth::kRecomputed:
+      for (const double most_cost : {0.02, 0.10}) {
+        EBB_RETURN_IF_ERROR(AddRecomputed(base, most_cost, device, options, ladder));
+      }
+      break;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace ebb::runtime

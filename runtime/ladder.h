@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "base/units.h"
 #include "device/device.h"
 #include "runtime/job.h"
@@ -19,12 +19,16 @@ namespace ebb::runtime {
 
 // One level of a job: everything that depends on where its state is.
 struct MemoryPlan {
-  std::string level;  // "resident"; "offload", "stream" or "swap" and how much of it: "swap 63 %"
+  // "resident"; "offload", "stream" or "swap" and how much of it: "swap 63 %"; with "recompute"
+  // before it where saved tensors are made again.
+  std::string level;
   StepPrograms programs;
   Placement placement;
-  Bytes bus_bytes;        // copied between host and device by a training step
-  double exposed_us = 0;  // by estimate, for which a training step alone would wait for the bus
+  Bytes bus_bytes;  // copied between host and device by a training step
+  // By estimate, for which a training step alone would wait for the bus or make tensors again.
+  double exposed_us = 0;
   Bytes Peak() const { return PeakOf(programs); }
+  bool IsPlanned() const;  // else a step alone is larger than StepOptions::memory
 };
 using Ladder = std::vector<std::shared_ptr<const MemoryPlan>>;  // [0] is "resident"
 
@@ -35,9 +39,16 @@ struct LadderBase {
   ResidentLayout layout;
 };
 
-// All levels of a job, the resident one first, each with more of its state on the host: first what
-// comes and goes beside kernels that take longer (runtime/stream_order.h).
-absl::StatusOr<Ladder> MakeLadder(const LadderBase& base, const device::Device& device,
-                                  const StepOptions& options);
+// How much of the ladder has been made. Levels cost their planning, so they are made as they are
+// needed.
+enum class LadderDepth { kResident, kStreamed, kRecomputed };
+
+// Adds the levels of one depth to those of the depth before.
+// kStreamed: each with more of the state on the host, first what comes and goes beside kernels that
+// take longer (runtime/stream_order.h). kRecomputed: saved tensors are made again for up to 2 % and
+// 10 % of the step, with the state resident or all on the host. What the spec excludes, and what
+// does not fit `options.memory` by itself, is left out.
+absl::Status Deepen(const LadderBase& base, LadderDepth depth, const device::Device& device,
+                    const StepOptions& options, Ladder* ladder);
 
 }  // namespace ebb::runtime

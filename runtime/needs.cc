@@ -45,14 +45,16 @@ const AdmissionJob* BatchNeeds::Of(int64_t batch) {
   return known.needs ? &*known.needs : nullptr;
 }
 
-const AdmissionJob* BatchNeeds::WithLevels(int64_t batch) {
+const AdmissionJob* BatchNeeds::Deeper(int64_t batch) {
   Known& known = known_.at(batch);
-  if (known.prepared == nullptr) return &*known.needs;
-  auto ladder =
-      MakeLadder(known.prepared->Base(), device_, {.quantum = quantum_, .memory = memory_});
-  if (ladder.ok()) known.prepared->ladder = *std::move(ladder);
-  known.needs = NeedsOf(JobId(), *known.prepared, device_.spec());
-  known.prepared = nullptr;
+  PreparedJob& job = *known.prepared;
+  if (job.depth == LadderDepth::kRecomputed) return nullptr;
+  const LadderDepth next =
+      job.depth == LadderDepth::kResident ? LadderDepth::kStreamed : LadderDepth::kRecomputed;
+  const absl::Status made =
+      Deepen(job.Base(), next, device_, {.quantum = quantum_, .memory = memory_}, &job.ladder);
+  job.depth = made.ok() ? next : LadderDepth::kRecomputed;
+  known.needs = NeedsOf(JobId(), job, device_.spec());
   return &*known.needs;
 }
 
@@ -76,8 +78,10 @@ int64_t BatchNeeds::Largest(const AdmissionState& state, int64_t most, int copie
     const AdmissionJob* job = Of(batch);
     if (job == nullptr) return {};
     bool fit = fits(*job);
-    if (!fit && job->levels[0].lane <= memory_) {  // the other levels do not lower it
-      job = WithLevels(batch);
+    while (!fit) {
+      const AdmissionJob* deeper = Deeper(batch);
+      if (deeper == nullptr) break;
+      job = deeper;
       fit = fits(*job);
     }
     std::optional<Bytes> bytes;

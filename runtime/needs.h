@@ -25,11 +25,10 @@ class BatchNeeds {
   BatchNeeds(const JobSpec& spec, const device::Device& device, Bytes quantum, Bytes memory)
       : spec_(spec), device_(device), quantum_(quantum), memory_(memory) {}
 
-  // With all state resident, until WithLevels(batch). Null: the job cannot be prepared with this
-  // batch.
+  // With all state resident at first. Null: the job cannot be prepared with this batch.
   const AdmissionJob* Of(int64_t batch);
-  // At all levels of the memory ladder. REQUIRES Of(batch) != null.
-  const AdmissionJob* WithLevels(int64_t batch);
+  // With more levels of the memory ladder; null: there are no more. REQUIRES Of(batch) != null.
+  const AdmissionJob* Deeper(int64_t batch);
   // The largest batch within [1, most] with which `copies` of the job fit at once beside those that
   // run and wait in `state`; 0: there is none, or the batch is bound.
   int64_t Largest(const AdmissionState& state, int64_t most, int copies = 1);
@@ -41,7 +40,7 @@ class BatchNeeds {
   const Bytes memory_;
   struct Known {
     std::optional<AdmissionJob> needs;
-    std::unique_ptr<PreparedJob> prepared;  // until its levels have been made
+    std::unique_ptr<PreparedJob> prepared;
   };
   std::map<int64_t, Known> known_;
 };

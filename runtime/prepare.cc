@@ -128,11 +128,6 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
 
 }  // namespace
 
-bool PreparedJob::IsPlanned() const {
-  return std::all_of(programs().begin(), programs().end(),
-                     [](const auto& step) { return !step || step->program != nullptr; });
-}
-
 absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device::Device& device,
                                                      const PrepareOptions& options) {
   const Values values =

@@ -38,7 +38,7 @@ struct PreparedJob {
   // use. Changed by the engine's thread only.
   Ladder ladder;
   size_t level = 0;
-  bool ladder_made = false;  // else only the resident level has been
+  LadderDepth depth = LadderDepth::kResident;  // how much of it has been made
   // One staged batch of either kind. Staged batches lie in the pool where that is host memory, else
   // in the host's, from which a step copies its own over the bus.
   Bytes slot_bytes;
@@ -59,7 +59,7 @@ struct PreparedJob {
   const StepPrograms& programs() const { return plan().programs; }
   Bytes DeviceBytes() const { return plan().placement.device_bytes(); }
   Bytes Peak() const { return plan().Peak(); }  // the larger of the two stack plans'
-  bool IsPlanned() const;  // else one of its steps is larger than PrepareOptions::memory
+  bool IsPlanned() const { return plan().IsPlanned(); }
   LadderBase Base() const { return {spec.ladder, ladder[0], resident}; }
   Bytes StagingInPool() const { return stages_in_pool ? slot_bytes * kSlots : Bytes(0); }
   // Of the host's: its parameters, buffers and slots, when it has succeeded.

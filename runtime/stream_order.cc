@@ -3,37 +3,23 @@
 #include <algorithm>
 #include <limits>
 
-#include "graph/op.h"
 #include "graph/streaming.h"
+#include "runtime/node_cost.h"
 
 namespace ebb::runtime {
 namespace {
-
-// Where a device does not say: a PCIe 3.0 bus, and rates of a small processor.
-constexpr double kBusBytesPerMicro = 10e3;
-constexpr double kFlopsPerMicro = 50e3;
-constexpr double kBytesPerMicro = 10e3;
-
-double Micros(const DeviceSpec& device, const StepProgram& step, int first, int last) {
-  const double flops = device.peak_flops > 0 ? device.peak_flops * 1e-6 : kFlopsPerMicro;
-  const double bytes = device.peak_bandwidth > 0 ? device.peak_bandwidth * 1e-6 : kBytesPerMicro;
-  double micros = 0;
-  for (int n = first; n <= last; ++n) {
-    const graph::OpCost cost = graph::CostOf(step.graph, step.graph.nodes[static_cast<size_t>(n)]);
-    micros += std::max(static_cast<double>(cost.flops.count()) / flops,
-                       static_cast<double>(cost.bytes.count()) / bytes);
-  }
-  return micros;
-}
 
 // How long the copies of each sub-model take, beside its kernels and on their own.
 class Bus {
  public:
   Bus(const StepProgram& step, const DeviceSpec& device)
       : sub_models_(static_cast<int>(step.partition.sub_models.size())),
-        rate_(device.bus_bandwidth > 0 ? device.bus_bandwidth * 1e-6 : kBusBytesPerMicro) {
+        rate_(BusBytesPerMicro(device)) {
     for (const partitioner::SubModel& sub : step.partition.sub_models) {
-      loads_.push_back({.kernels = Micros(device, step, sub.first, sub.last)});
+      Load& load = loads_.emplace_back();
+      for (int n = sub.first; n <= sub.last; ++n) {
+        load.kernels += NodeMicros(device, step.graph, step.graph.nodes[static_cast<size_t>(n)]);
+      }
     }
   }
 

@@ -115,7 +115,8 @@ runtime::JobSpec MakeJob(const JobOptions& options) {
   spec.seed_init = options.seed;
   spec.seed_data = options.seed + 1;
   spec.seed_dropout = options.seed + 2;
-  if (!options.ladder) spec.ladder = {.offload = false, .stream = false, .swap = false};
+  if (!options.ladder)
+    spec.ladder = {.offload = false, .stream = false, .swap = false, .recompute = false};
   return spec;
 }
 
