@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/status.h"
 #include "runtime/engine_loop.h"
+#include "runtime/needs.h"
 #include "runtime/resident.h"
 
 namespace ebb::runtime {
@@ -37,6 +38,10 @@ JobId EngineLoop::Submit(std::unique_ptr<PreparedJob> prepared) {
   const JobId id(next_job_++);
   job->id = id;
   const JobSpec& spec = job->prepared->spec;
+  const AdmissionJob needs = NeedsOf(id, *job->prepared, device_->spec());
+  const auto alone = CheapestLevels({.pool = pool_->budget(), .granule = pool_->granule()},
+                                    std::vector<const AdmissionJob*>{&needs});
+  if (alone) job->prepared->level = static_cast<size_t>(alone->front());
   job->weight = spec.weight;
   job->priority = spec.priority;
   job->max_in_flight = spec.max_in_flight;

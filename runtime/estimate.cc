@@ -46,9 +46,8 @@ std::optional<Bytes> HostLeft(const AdmissionState& state) {
   return std::max(left, Bytes(0));
 }
 
-// How many equal jobs fit with all their state resident.
-int64_t Copies(const AdmissionJob& job, const AdmissionState& alone) {
-  const LevelNeed& level = job.levels[0];
+// How many equal jobs fit at one level.
+int64_t Copies(const LevelNeed& level, const AdmissionState& alone) {
   const Bytes region = std::max(AlignUp(level.region, alone.granule), alone.granule);
   const Bytes room = alone.pool - AlignUp(level.lane, alone.granule);
   int64_t copies = std::max<int64_t>(0, room.count() / region.count());
@@ -79,15 +78,17 @@ absl::StatusOr<int64_t> AutoBatch(const JobSpec& spec, const AdmissionState& pre
     return absl::InvalidArgumentError(
         "batch_size: auto: a serialised graph has its batch bound; give that number of rows");
   }
+  JobSpec unhurried = spec;  // a larger batch is not bought with time
+  unhurried.ladder.recompute = false;
   // What is wrong with the job shows at any batch.
-  JobSpec one = spec;
+  JobSpec one = unhurried;
   one.batch_size = 1;
   EBB_RETURN_IF_ERROR(
       Annotate(Prepare(std::move(one), device,
                        {.quantum = quantum, .memory = present.pool, .purpose = Purpose::kSizes})
                    .status(),
                "batch_size: auto"));
-  BatchNeeds needs(spec, device, quantum, present.pool);
+  BatchNeeds needs(unhurried, device, quantum, present.pool);
   const int64_t rows = RowsOf(spec.train);
   int64_t batch = needs.Largest(present, rows);
   if (batch == 0) batch = needs.Largest(WithoutJobs(present), rows);
@@ -111,17 +112,18 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
   }
   const AdmissionState alone = WithoutJobs(present);
   const AdmissionJob own = NeedsOf(JobId(), *job, device.spec());
+  const Verdict verdict = Ask(present, own);
+  job->level = static_cast<size_t>(verdict.level);
+  const LevelNeed& level = own.levels[job->level];
   EstimateReport report{.device = device.spec(),
-                        .verdict = Ask(present, own),
+                        .verdict = verdict,
                         .batch_size = spec.batch_size,
                         .pool = present.pool,
-                        .resident = job->resident.bytes,
+                        .resident = job->DeviceBytes(),
                         .staging = job->StagingInPool(),
                         .step_peak = job->Peak(),
                         .live_peak = job->programs()[0]->live_peak,
-                        .copies = Copies(own, alone)};
-  const auto level_used = static_cast<size_t>(report.verdict.level);
-  const LevelNeed& level = own.levels[level_used];
+                        .copies = Copies(level, alone)};
   const Bytes region = AlignUp(level.region, alone.granule);
   report.host = level.host;
   report.alone = region + AlignUp(level.lane, alone.granule);
@@ -141,11 +143,7 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
   std::optional<absl::Time> now;
   if (device.spec().profile.empty()) now = absl::Now();
   report.text = absl::StrCat(InWords(report.verdict, now), ": it ", InWords(report.verdict.ledger));
-  if (report.verdict.level > 0) {
-    absl::StrAppend(&report.text, "; with ",
-                    FormatBytes(job->ladder[level_used]->placement.host_bytes()),
-                    " of its state on the host (", level.name, ")");
-  }
+  if (job->level > 0) absl::StrAppend(&report.text, "; at level '", level.name, "'");
   if (const auto left = HostLeft(present); left && level.host > *left) {
     absl::StrAppend(&report.text, "; a submit is refused until ", FormatBytes(level.host),
                     " of the host's memory are free, now ", FormatBytes(*left), " are");

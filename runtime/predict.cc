@@ -43,7 +43,14 @@ class Stopwatch {
     for (size_t s = 0; s < step.partition.sub_models.size(); ++s) {
       AwaitRoom();
       const partitioner::SubModel& sub = step.partition.sub_models[s];
-      device_.Launch(stream_, {.program = &program, .first = sub.first, .last = sub.last});
+      int first = sub.first, last = sub.last;
+      if (!step.traffic.empty()) {
+        const graph::Traffic& traffic = step.traffic[s];
+        first = traffic.computed.first;
+        last = traffic.computed.last;
+        CopyState(step, traffic);
+      }
+      device_.Launch(stream_, {.program = &program, .first = first, .last = last});
       if (s + 1 == step.partition.sub_models.size()) {
         device_.Copy(stream_, on_host_, on_device_, metrics);
       }
@@ -57,6 +64,22 @@ class Stopwatch {
   }
 
  private:
+  // As if none of it were hidden.
+  void CopyState(const StepProgram& step, const graph::Traffic& traffic) {
+    for (const auto* nodes : {&traffic.fetch_now, &traffic.fetch_ahead}) {
+      for (const NodeId id : *nodes) {
+        const ValueId state = step.graph.node(id).inputs[0];
+        device_.Copy(stream_, on_device_, on_host_, step.graph.value(state).type.bytes());
+      }
+    }
+    for (const auto* nodes : {&traffic.store, &traffic.store_last}) {
+      for (const NodeId id : *nodes) {
+        const ValueId state = step.graph.node(id).inputs[0];
+        device_.Copy(stream_, on_host_, on_device_, step.graph.value(state).type.bytes());
+      }
+    }
+  }
+
   void AwaitRoom() {
     while (in_flight_.size() >= max_in_flight_) {
       while (!device_.Query(in_flight_.front()).complete) {
@@ -79,7 +102,7 @@ class Stopwatch {
 
 std::optional<Micros> PredictStep(const PreparedJob& job, const DeviceSpec& device,
                                   int max_in_flight) {
-  const StepProgram& step = *job.ladder[0]->programs[0];
+  const StepProgram& step = *job.programs()[0];
   if (device.profile.empty() || step.program == nullptr) return std::nullopt;
   const auto sim =
       device::OpenDevice(absl::StrCat("sim:", device.profile, "+", device.overlap_model), {});

@@ -332,8 +332,9 @@ TEST_F(ServiceTest, AnEstimateAsksTheEngineAndLeavesNoJob) {
 }
 
 TEST_F(ServiceTest, EstimatesForSimulatedDevices) {
-  v1::JobSpec spec = *client::ReadSpecFile(
-      spec_path_, {"model={zoo: mobilenet_v2}", "data={}", "batch_size=auto"});
+  v1::JobSpec spec =
+      *client::ReadSpecFile(spec_path_, {"model={zoo: mobilenet_v2}", "data={}", "batch_size=auto",
+                                         "resources={ladder: {recompute: false}}"});
   const auto response = client_->Estimate(spec, {"sim:v100-16gb", "live", "sim:h200-141gb+vector"});
   ASSERT_TRUE(response.ok()) << response.status();
   ASSERT_EQ(response->estimates_size(), 3);
