@@ -57,6 +57,9 @@ std::string Scheduler::Why(JobId id) const {
     return absl::StrCat("its peak of ", FormatBytes(job.peak), " does not fit its lane of ",
                         FormatBytes(lane.state.size()));
   }
+  if (const Job* other = impl_->WhoseTurn(job); other != nullptr) {
+    return absl::StrCat("takes turns with j-", other->id.value());
+  }
   const Job* bottom = lane.on(End::kBottom);
   const Job* top = lane.on(End::kTop);
   if (bottom != nullptr && top != nullptr) {
@@ -104,6 +107,10 @@ void Scheduler::CheckInvariants() const {
     EBB_CHECK(job->in_step == (stepping.count(job.get()) == 1));
     EBB_CHECK(job->in_flight == in_flight[job.get()]);
     EBB_CHECK(job->ready || job->queue.overtaken == 0);
+    for (const Job* other : job->turns) {
+      EBB_CHECK(other != job.get() && other->turns.contains(job.get()));
+      EBB_CHECK(impl_->jobs.at(other->id).get() == other);
+    }
   }
 }
 

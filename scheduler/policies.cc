@@ -13,7 +13,7 @@ struct Row {
 };
 
 constexpr Row kTable[] = {
-    {Policy::kFair, "fair", [](const Candidate& c) { return c.attained; }},
+    {Policy::kFair, "fair", [](const Candidate& c) { return c.attained + c.pending; }},
     {Policy::kFifo, "fifo", [](const Candidate&) { return 0.0; }},
     {Policy::kPriority, "priority", [](const Candidate& c) { return -double(c.params.priority); }},
     {Policy::kShortest, "shortest", [](const Candidate& c) { return c.step_duration; }},
@@ -41,10 +41,8 @@ std::optional<Policy> PolicyFromName(absl::string_view name) {
 }
 
 bool StartsBefore(Policy policy, const Candidate& a, const Candidate& b) {
-  const bool a_aged = a.overtaken >= kAgeAfter;
-  const bool b_aged = b.overtaken >= kAgeAfter;
-  if (a_aged != b_aged) return a_aged;
-  if (!a_aged) {
+  if (Aged(a) != Aged(b)) return Aged(a);
+  if (!Aged(a)) {
     const auto key = RowOf(policy).key;
     if (key(a) != key(b)) return key(a) < key(b);
   }

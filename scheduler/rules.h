@@ -18,10 +18,14 @@ struct SchedulerRules {
     kStepsInFlight,  // ignores launches of steps that have departed
     kNextLaunch,     // names a launch that is still to come instead
   };
+  enum class Turns { kKept, kIgnored };
   Test test = Test::kExtent;
   Waits waits = Waits::kBothEnds;
+  Turns turns = Turns::kKept;
 
-  bool Sound() const { return test == Test::kExtent && waits == Waits::kBothEnds; }
+  bool Sound() const {
+    return test == Test::kExtent && waits == Waits::kBothEnds && turns == Turns::kKept;
+  }
 };
 
 }  // namespace ebb::scheduler

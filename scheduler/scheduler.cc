@@ -148,6 +148,7 @@ void Scheduler::RemoveJob(JobId id) {
   Job& job = impl_->job(id);
   impl_->DropStep(job);
   impl_->Dequeue(job);
+  impl_->LeaveTurns(job);
   impl_->jobs.erase(id);
 }
 
@@ -199,6 +200,7 @@ void Scheduler::Finished(LaunchSeq seq, Micros duration) {
   job.service_step = launch.step;
   job.service += micros;
   if (launch.last) job.queue.step_duration = job.service;
+  job.CountPending();
   impl_->launches.erase(it);
 }
 
@@ -227,10 +229,12 @@ bool Scheduler::Impl::CouldStart(LaneId id, End end, const Job& job) const {
   return job.HasRoom() && job.peak <= lane(id).state.size() && !elsewhere;
 }
 
+// Others pass a job that waits for its turn, until it has aged.
 Job* Scheduler::Impl::Head(LaneId id, End end) const {
   Job* head = nullptr;
   for (Job* job : lane(id).waiting) {
     if (!CouldStart(id, end, *job)) continue;
+    if (!job->turns.empty() && !Aged(job->queue) && WhoseTurn(*job) != nullptr) continue;
     if (head == nullptr || StartsBefore(policy, job->queue, head->queue)) head = job;
   }
   return head;
@@ -261,7 +265,7 @@ std::optional<Decision> Scheduler::Impl::TryEnd(LaneId id, End end) {
     return std::nullopt;
   }
   Job* head = Head(id, end);
-  if (head == nullptr) return std::nullopt;
+  if (head == nullptr || WhoseTurn(*head) != nullptr) return std::nullopt;
   if (lane.on(Other(end)) == nullptr) {
     if (!Prefers(id, end, *head)) return std::nullopt;
     lane.leader = end;
@@ -276,10 +280,7 @@ std::optional<Decision> Scheduler::Impl::TryEnd(LaneId id, End end) {
 void Scheduler::Impl::Start(LaneId id, End end, Job& job) {
   Lane& lane = this->lane(id);
   Dequeue(job);
-  for (Job* other : lane.waiting) {
-    if (!CouldStart(id, end, *other)) continue;
-    most_overtaken = std::max(most_overtaken, ++other->queue.overtaken);
-  }
+  CountOvertaken(id, end, job);
   job.in_step = true;
   ++job.step;
   lane.on(end) = &job;
@@ -301,10 +302,12 @@ Decision Scheduler::Impl::Enqueue(LaneId id, End end, Job& job) {
   const auto wait = lane.state.Enqueue(end, decision.seq,
                                        {job.id, decision.sub_model, job.Extent(), job.HeldAfter()});
   decision.wait = ApplyWaitRule(lane, end, decision.seq, wait);
+  if (decision.first) decision.after = AfterTurns(job);
 
   launches.emplace(decision.seq,
                    Launch{jobs.find(job.id)->second, id, end, job.step, decision.last});
   ++job.in_flight;
+  job.CountPending();
   job.newest = decision.seq;
   job.last_lane = id;
   job.last_end = end;

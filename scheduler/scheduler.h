@@ -46,7 +46,8 @@ std::optional<Policy> PolicyFromName(absl::string_view name);
 
 // Ageing, in all policies: once this many steps of other jobs have been started in its lane while a
 // job could have started, it goes before every job that has not aged, aged ones in the order of
-// Ready(). So Overtaken() never exceeds kAgeAfter + (jobs of the lane - 1).
+// Ready(). So Overtaken() never exceeds kAgeAfter + (jobs of the lane, and those of others that it
+// takes turns with) - 1.
 constexpr int64_t kAgeAfter = 32;
 
 struct JobParams {
@@ -69,6 +70,10 @@ struct Decision {
   // not known to be complete, for which this one must wait on the stream as well (data, not
   // memory).
   std::optional<LaunchSeq> previous;
+  // First launch of a step of a job that takes turns: the newest launches of those it takes turns
+  // with, not known to be complete, for which its kernels must wait on the stream. What is copied
+  // in for the step need not wait.
+  std::vector<LaunchSeq> after;
 };
 
 enum class Standing {
@@ -113,6 +118,12 @@ class Scheduler {
   // Drops the rest of a step in flight and forgets the job. Its launches still have to finish.
   void RemoveJob(JobId job);
 
+  // From now on a step of one starts only while no step of the other is in flight, and executes
+  // after what the other has launched; of two that wait, the one that the policy prefers goes
+  // first, whatever their lanes. REQUIRES a != b.
+  void TakeTurns(JobId a, JobId b);
+  void RunTogether(JobId a, JobId b);  // the default
+
   // The job's next step, of the given profile, may start: its batch is ready. At most one step a
   // job is ready or in flight at a time.
   void Ready(JobId job, int profile);
@@ -132,7 +143,11 @@ class Scheduler {
   Standing StandingOf(JobId job) const;
   // Why the job does not run, in words without times: "needs 5.2 GiB at the free end; ...".
   std::string Why(JobId job) const;
-  // Steps of other jobs started in its lane since this job became ready, not counted while it
+  // With whom the job takes turns, if its step waits for that one's; the one in flight if there is
+  // one.
+  std::optional<JobId> WhoseTurn(JobId job) const;
+  // Steps of other jobs, started in its lane or of those that it takes turns with, since this job
+  // became ready, not counted while it
   // could not have started anyway (max_in_flight of its own launches in flight, or its lane too
   // small): bounded, see kAgeAfter. 0 when no step is ready.
   int64_t Overtaken(JobId job) const;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "base/check.h"
 #include "scheduler/policies.h"
 #include "scheduler/rules.h"
@@ -41,6 +42,12 @@ struct Job {
   int64_t service_step = 0;  // the step that `service` belongs to
   double service = 0;        // microseconds
 
+  absl::flat_hash_set<Job*> turns;  // those that it takes turns with
+
+  void CountPending() {
+    const auto parts = static_cast<double>(profiles[profile].step.extent.size());
+    queue.pending = in_flight * queue.step_duration / parts / queue.params.weight;
+  }
   bool HasRoom() const { return in_flight < queue.params.max_in_flight; }
   bool Active() const { return ready || in_step || in_flight > 0; }
   Bytes Extent() const { return profiles[profile].step.extent[next]; }
@@ -105,6 +112,16 @@ struct Scheduler::Impl {
   // With both ends free: is this the one where the next step should start?
   bool Prefers(LaneId id, End end, const Job& head) const;
   void Start(LaneId id, End end, Job& job);
+
+  // turns.cc: the job's step is ready and will start in time.
+  bool InTheRunning(const Job& job) const;
+  // One that `job` takes turns with and whose step is in flight or comes first; null if there is
+  // none.
+  const Job* WhoseTurn(const Job& job) const;
+  std::vector<LaunchSeq> AfterTurns(const Job& job) const;
+  void CountOvertaken(LaneId id, End end, const Job& started);
+  void LeaveTurns(Job& job);
+
   Decision Enqueue(LaneId id, End end, Job& job);
   std::optional<LaunchSeq> ApplyWaitRule(const Lane& lane, End end, LaunchSeq seq,
                                          std::optional<LaunchSeq> wait) const;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <queue>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -41,8 +42,9 @@ struct MixJob {
   bool paused = false;
   int kind = 0;
   int in_flight = 0;
-  size_t step = 0;      // of traces, while kStepping
-  int64_t newest = -1;  // launch
+  size_t step = 0;          // of traces, while kStepping
+  int64_t newest = -1;      // launch
+  std::set<int64_t> turns;  // those that it takes turns with
 };
 
 // What happened, by virtual time.
@@ -160,11 +162,12 @@ class Mix {
       for (const Kind& kind : job.kinds) peak_ = std::max(peak_, kind.profile.Peak());
     }
     num_lanes_ = dice_(1, 3);
+    takes_turns_ = dice_.Chance(30);
     for (int64_t i = 0; i < num_lanes_; ++i) scheduler_.AddLane(AnySize());
     for (size_t i = 0; i < jobs_.size(); ++i) {
       Post(dice_.Chance(60) ? 0 : dice_(0, 2000), Action::kBatch, static_cast<int64_t>(i));
     }
-    for (int64_t n = dice_(0, 12); n > 0; --n) Post(dice_(0, 3000), Action::kUser, 0);
+    for (int64_t n = dice_(0, 16); n > 0; --n) Post(dice_(0, 3000), Action::kUser, 0);
   }
 
   // --- events ---
@@ -195,6 +198,10 @@ class Mix {
       for (const Kind& kind : job.kinds) profiles.push_back(kind.profile);
       const absl::Status status = scheduler_.AddJob(JobId(id), profiles, job.params, AnyLane());
       if (!status.ok()) return Fail(status.ToString());
+      job.state = MixJob::kIdle;
+      for (int64_t other = 0; takes_turns_ && other < static_cast<int64_t>(jobs_.size()); ++other) {
+        if (dice_.Chance(60)) ChangeTurns(id, other);
+      }
     }
     if (job.paused) {
       job.state = MixJob::kPending;
@@ -218,14 +225,34 @@ class Mix {
   void Remove(int64_t id) {
     scheduler_.RemoveJob(JobId(id));
     Job(id).state = MixJob::kGone;
+    for (MixJob& other : jobs_) other.turns.erase(id);
+    Job(id).turns.clear();
+  }
+
+  bool Here(int64_t id) {
+    return Job(id).state != MixJob::kAbsent && Job(id).state != MixJob::kGone;
+  }
+
+  void ChangeTurns(int64_t a, int64_t b) {
+    if (a == b || !Here(a) || !Here(b)) return;
+    if (Job(a).turns.contains(b)) {
+      scheduler_.RunTogether(JobId(a), JobId(b));
+      Job(a).turns.erase(b);
+      Job(b).turns.erase(a);
+      return;
+    }
+    scheduler_.TakeTurns(JobId(a), JobId(b));
+    Job(a).turns.insert(b);
+    Job(b).turns.insert(a);
+    any_turns_ = true;
   }
 
   void User() {
     const int64_t id = AnyJob();
     MixJob& job = Job(id);
-    const bool here = job.state != MixJob::kAbsent && job.state != MixJob::kGone;
+    const bool here = Here(id);
     const LaneId lane = AnyLane();
-    switch (dice_(0, 6)) {
+    switch (dice_(0, 8)) {
       case 0:  // the rest of a step is given up
         if (job.state != MixJob::kStepping) return;
         scheduler_.DropStep(JobId(id));
@@ -257,6 +284,9 @@ class Mix {
           return Fail("MoveJob() is wrong about what is in flight");
         }
         return;
+      case 6:
+      case 7:
+        return ChangeTurns(id, AnyJob());
       default:
         if (scheduler_.lane(lane).Drained()) scheduler_.ResizeLane(lane, AnySize());
     }
@@ -323,6 +353,7 @@ class Mix {
     if (job.newest >= 0 && start < launches_[static_cast<size_t>(job.newest)].finish) {
       return Fail("a job overtakes its own last step");
     }
+    if (decision.first) start = std::max(start, CheckTurn(job, decision));
     const int64_t duration = dice_.Chance(70)   ? dice_(1, 40)
                              : dice_.Chance(80) ? 1
                                                 : dice_(40, 400);
@@ -344,6 +375,25 @@ class Mix {
     if (decision.last) EndStep(id);
   }
 
+  // When its turn begins on the device.
+  int64_t CheckTurn(const MixJob& job, const Decision& decision) {
+    int64_t start = 0, theirs = 0;
+    for (const LaunchSeq& event : decision.after) {
+      if (event >= decision.seq) Fail("a turn waits for an event that has not been recorded");
+      start = std::max(start, launches_[static_cast<size_t>(event.value())].finish);
+    }
+    for (const int64_t id : job.turns) {
+      const MixJob& other = Job(id);
+      if (other.state == MixJob::kStepping) Fail("a step starts out of turn");
+      if (other.newest < 0) continue;
+      theirs = std::max(theirs, launches_[static_cast<size_t>(other.newest)].finish);
+    }
+    // What is known to be complete needs no wait.
+    if (start < theirs && now_ < theirs) Fail("a step executes out of turn");
+    result_.turns += !job.turns.empty();
+    return start;
+  }
+
   // --- checks ---
 
   void CheckLedger() {
@@ -360,7 +410,8 @@ class Mix {
 
   void CheckOvertaking() {
     const int64_t others = static_cast<int64_t>(jobs_.size()) - 1;
-    const int64_t bound = policy_ == Policy::kFifo ? others : kAgeAfter + others;
+    // Others pass a job that waits for its turn, whatever the policy.
+    const int64_t bound = policy_ == Policy::kFifo && !any_turns_ ? others : kAgeAfter + others;
     for (size_t i = 0; i < jobs_.size(); ++i) {
       if (jobs_[i].state != MixJob::kReady) continue;
       const int64_t overtaken = scheduler_.Overtaken(JobId(static_cast<int64_t>(i)));
@@ -423,6 +474,7 @@ class Mix {
   Scheduler scheduler_;
   MixResult result_;
   std::vector<MixJob> jobs_;
+  bool takes_turns_ = false, any_turns_ = false;
   Bytes peak_;
   int64_t num_lanes_ = 0;
   int64_t now_ = 0, order_ = 0, outstanding_ = 0;

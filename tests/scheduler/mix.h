@@ -17,6 +17,7 @@ struct MixResult {
   int64_t dropped = 0;  // steps cut short
   int64_t most_overtaken = 0;
   int64_t together = 0;  // launches that started while the other end of their lane was busy
+  int64_t turns = 0;     // steps of jobs that took turns with others
 };
 
 // Everything about the mix follows from the seed.

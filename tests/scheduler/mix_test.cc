@@ -18,17 +18,20 @@ TEST(Mix, NothingDeadlocksOverlapsLeaksOrStarves) {
     sum.waits += mix.waits;
     sum.dropped += mix.dropped;
     sum.together += mix.together;
+    sum.turns += mix.turns;
     sum.most_overtaken = std::max(sum.most_overtaken, mix.most_overtaken);
   }
   RecordProperty("launches", std::to_string(sum.launches));
   RecordProperty("waits", std::to_string(sum.waits));
   RecordProperty("together", std::to_string(sum.together));
+  RecordProperty("turns", std::to_string(sum.turns));
   RecordProperty("most_overtaken", std::to_string(sum.most_overtaken));
   // The mixes must put the rule to the test.
   EXPECT_GT(sum.launches, 100'000);
   EXPECT_GT(sum.waits, sum.launches / 100);
-  EXPECT_GT(sum.together, sum.launches / 4);
+  EXPECT_GT(sum.together, sum.launches / 5);
   EXPECT_GT(sum.dropped, 100);
+  EXPECT_GT(sum.turns, 5'000);
 }
 
 struct Mutant {
@@ -58,7 +61,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Mutant{"OnlyTheTopEndWaits", {.waits = SchedulerRules::Waits::kTopEndOnly}},
                     Mutant{"IgnoresDepartedSteps",
                            {.waits = SchedulerRules::Waits::kStepsInFlight}},
-                    Mutant{"WaitsForALaunchToCome", {.waits = SchedulerRules::Waits::kNextLaunch}}),
+                    Mutant{"WaitsForALaunchToCome", {.waits = SchedulerRules::Waits::kNextLaunch}},
+                    Mutant{"IgnoresTurns", {.turns = SchedulerRules::Turns::kIgnored}}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

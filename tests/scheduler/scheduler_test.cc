@@ -184,6 +184,99 @@ TEST(Scheduler, ADroppedStepPassesItsMemoryOnBehindAnEvent) {
   EXPECT_TRUE(scheduler.lane(lane).Drained());
 }
 
+TEST(Scheduler, JobsThatTakeTurnsAreNeverInFlightTogether) {
+  Scheduler scheduler(Policy::kFifo);
+  const LaneId lane = scheduler.AddLane(Bytes(100));
+  Add(scheduler, 1, Flat(10), lane);
+  Add(scheduler, 2, Flat(10), lane);
+  scheduler.TakeTurns(JobId(1), JobId(2));
+  scheduler.Ready(JobId(1), 0);
+  scheduler.Ready(JobId(2), 0);
+  // Enqueued one after the other, so that the device goes on without a gap.
+  const std::vector<Decision> turns = Drain(scheduler);
+  ASSERT_EQ(JobsOf(turns), (std::vector<int64_t>{1, 2}));
+  EXPECT_TRUE(turns[0].after.empty());
+  EXPECT_THAT(turns[1].after, testing::ElementsAre(turns[0].seq));
+  scheduler.Finished(turns[0].seq, Micros(1));
+  scheduler.Ready(JobId(1), 0);
+  const std::vector<Decision> next = Drain(scheduler);
+  ASSERT_EQ(JobsOf(next), std::vector<int64_t>{1});
+  EXPECT_THAT(next[0].after, testing::ElementsAre(turns[1].seq));
+  scheduler.RunTogether(JobId(1), JobId(2));
+  scheduler.Finished(turns[1].seq, Micros(1));
+  scheduler.Ready(JobId(2), 0);
+  const std::vector<Decision> together = Drain(scheduler);
+  ASSERT_EQ(together.size(), 1u);
+  EXPECT_TRUE(together[0].after.empty());
+}
+
+TEST(Scheduler, AJobThatWaitsForItsTurnIsPassedByOthersAndSaysWhoseTurnItIs) {
+  Scheduler scheduler(Policy::kFifo);
+  const LaneId lane = scheduler.AddLane(Bytes(100));
+  Add(scheduler, 1, Hill(40), lane, [](JobParams& p) { p.max_in_flight = 1; });
+  Add(scheduler, 2, Flat(10), lane);
+  Add(scheduler, 3, Flat(10), lane);
+  scheduler.TakeTurns(JobId(1), JobId(2));
+  for (int64_t id : {1, 2, 3}) scheduler.Ready(JobId(id), 0);
+  EXPECT_EQ(JobsOf(Drain(scheduler)), (std::vector<int64_t>{1, 3}));
+  EXPECT_EQ(scheduler.WhoseTurn(JobId(2)), JobId(1));
+  EXPECT_EQ(scheduler.Why(JobId(2)), "takes turns with j-1");
+  EXPECT_FALSE(scheduler.WhoseTurn(JobId(1)));
+  EXPECT_EQ(scheduler.Overtaken(JobId(2)), 2);  // by both
+  scheduler.RemoveJob(JobId(1));
+  EXPECT_EQ(JobsOf(Drain(scheduler)), std::vector<int64_t>{2});
+}
+
+// The steps of jobs 1 and 2, each in a lane of its own, never end at the same time.
+TEST(Scheduler, WhoTakesTurnsWithTwoThatRunTogetherGetsItsTurn) {
+  for (const Policy policy : {Policy::kFair, Policy::kFifo, Policy::kPriority, Policy::kShortest}) {
+    Scheduler scheduler(policy);
+    const auto one_at_a_time = [](JobParams& p) { p.max_in_flight = 1; };
+    for (int64_t id : {1, 2, 3}) {
+      Add(scheduler, id, Profile({10, 10, 10, 10}, {10, 10, 10, 0}), scheduler.AddLane(Bytes(100)),
+          one_at_a_time);
+    }
+    scheduler.TakeTurns(JobId(3), JobId(1));
+    scheduler.TakeTurns(JobId(3), JobId(2));
+    std::map<int64_t, Decision> running;
+    std::map<int64_t, int> steps;
+    const auto go_on = [&] {
+      for (const Decision& decision : Drain(scheduler)) {
+        running[decision.job.value()] = decision;
+        steps[decision.job.value()] += decision.last;
+        if (decision.last) scheduler.Ready(decision.job, 0);
+      }
+    };
+    const auto finish = [&](int64_t id) {
+      if (!running.contains(id)) return;
+      scheduler.Finished(running.at(id).seq, Micros(10));
+      running.erase(id);
+      go_on();
+    };
+    scheduler.Ready(JobId(1), 0);
+    go_on();
+    finish(1);
+    finish(1);
+    for (int64_t id : {2, 3}) scheduler.Ready(JobId(id), 0);
+    go_on();
+    for (int i = 0; i < 400; ++i) {
+      for (int64_t id : {1, 2, 3}) {
+        finish(id);
+        EXPECT_LE(scheduler.Overtaken(JobId(id)), kAgeAfter + 2);
+        const bool three = scheduler.StandingOf(JobId(3)) == Standing::kLeading;
+        const auto waits = [&](int64_t other) {
+          return scheduler.StandingOf(JobId(other)) != Standing::kLeading;
+        };
+        EXPECT_TRUE(!three || (waits(1) && waits(2)));
+      }
+    }
+    EXPECT_GT(steps[1], 30) << Name(policy);
+    EXPECT_GT(steps[2], 30) << Name(policy);
+    // First come, first served but for `fair`, where it gets as much as the others.
+    EXPECT_GT(steps[3], policy == Policy::kFair ? 30 : 5) << Name(policy);
+  }
+}
+
 TEST(Scheduler, RefusesWhatCannotRunByName) {
   Scheduler scheduler(Policy::kFifo);
   const LaneId lane = scheduler.AddLane(Bytes(100));
