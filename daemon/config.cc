@@ -73,6 +73,17 @@ absl::Status SetPolicy(Config& config, const std::string& value) {
   return Invalid(absl::StrCat("'", value, "' is not one of fair, fifo, priority, shortest"));
 }
 
+absl::Status SetCoRun(Config& config, const std::string& value) {
+  using runtime::CoRunMode;
+  for (const CoRunMode mode : {CoRunMode::kAuto, CoRunMode::kAlways, CoRunMode::kNever}) {
+    if (value == runtime::Name(mode)) {
+      config.co_run = mode;
+      return absl::OkStatus();
+    }
+  }
+  return Invalid(absl::StrCat("'", value, "' is not one of auto, always, never"));
+}
+
 absl::Status SetLevel(Config& config, const std::string& value) {
   for (const auto& [name, level] : {std::pair<const char*, LogLevel>{"debug", LogLevel::kDebug},
                                     {"info", LogLevel::kInfo},
@@ -128,6 +139,8 @@ const std::vector<Option>& Options() {
       {"max_lanes", "N", "lanes of the pool, each for two steps at once (default 0: by the device)",
        SetInt(&Config::max_lanes, 0, 64)},
       {"policy", "NAME", "fair, fifo, priority or shortest (default fair)", SetPolicy},
+      {"co_run", "WHEN", "jobs run together: auto (where it pays), always or never (default auto)",
+       SetCoRun},
       {"quantum", "SIZE", "memory that a sub-model aims at (default 0: by the pool)",
        SetBytes(&Config::quantum, Bytes(0))},
       {"max_in_flight", "N", "launched, unfinished sub-models a job (default 2)",

@@ -10,6 +10,7 @@
 #include "base/device_spec.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "runtime/co_run.h"
 #include "scheduler/scheduler.h"
 
 namespace ebb::daemon {
@@ -25,6 +26,7 @@ struct Config {
   int threads_per_stream = 0;  // 0: the device's default
   int max_lanes = 0;           // 0: as many as the device can run
   scheduler::Policy policy = scheduler::Policy::kFair;
+  runtime::CoRunMode co_run = runtime::CoRunMode::kAuto;
   Bytes quantum;  // 0: from the pool
   int max_in_flight = 2;
   Bytes upload_limit = GiB(16);

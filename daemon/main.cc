@@ -89,6 +89,7 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
   options.quantum = config.quantum;
   options.max_lanes = config.max_lanes;
   options.policy = config.policy;
+  options.co_run = config.co_run;
   options.max_in_flight = config.max_in_flight;
   // What a simulated device stages takes nothing of this host, unless its size is being tried.
   if (device->spec().computes || config.host_memory > Bytes(0)) {

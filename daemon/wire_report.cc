@@ -191,6 +191,7 @@ v1::DeviceReport ToWire(const runtime::DeviceReport& report) {
   wire.set_profile(Escaped(report.spec.profile));
   wire.set_overlap_model(report.spec.overlap_model);
   wire.set_constants_sha256(report.spec.constants_sha256);
+  wire.set_co_run(runtime::Name(report.co_run));
   return wire;
 }
 
@@ -225,6 +226,17 @@ v1::ExplainReport ToWire(JobId id, const runtime::ExplainReport& report) {
   }
   wire.set_admission(Escaped(report.admission));
   wire.set_numerics_key(report.numerics_key);
+  wire.set_solo_step_micros(report.solo_step.value_or(Micros(0)).count());
+  wire.set_crowd(report.crowd.value_or(0));
+  for (const runtime::CoRunPair& pair : report.pairs) {
+    v1::ExplainReport::Pair& out = *wire.add_pairs();
+    out.set_job(JobLabel(pair.other));
+    out.set_state(runtime::Name(pair.state));
+    out.set_own(pair.own);
+    out.set_other(pair.others);
+    out.set_retry_in_steps(pair.retry_in);
+    out.set_lost(pair.tries);
+  }
   return wire;
 }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "base/ids.h"
 #include "base/units.h"
 #include "device/device.h"
+#include "runtime/co_run.h"
 #include "runtime/estimate.h"
 #include "runtime/host_budget.h"
 #include "runtime/job.h"
@@ -31,6 +33,7 @@ struct EngineOptions {
   int max_in_flight = 2;
   // What jobs may take of the host's memory, shared with whoever loads their files; none: no limit.
   std::optional<HostBudget> host_budget;
+  CoRunMode co_run = CoRunMode::kAuto;
   // Null, or called on the engine's thread for every launch in the order in which it learns of
   // them. Must not call the engine.
   std::function<void(const LaunchReport&)> on_launch;
@@ -117,6 +120,9 @@ struct ExplainReport {
   std::vector<LevelReport> ladder;  // the levels that were weighed
   std::string admission;            // in words, with the byte ledger behind it
   std::string numerics_key;
+  std::optional<Micros> solo_step;  // a training step without neighbours, where measured
+  std::vector<CoRunPair> pairs;     // with the other jobs that have been admitted
+  std::optional<double> crowd;      // progress of three and more jobs at once, where measured
 };
 
 struct JobResult {
@@ -133,6 +139,7 @@ struct DeviceReport {
   int lanes = 0;
   int streams = 0;
   std::string policy;
+  CoRunMode co_run = CoRunMode::kAuto;
 };
 
 class Engine {

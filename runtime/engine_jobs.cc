@@ -297,6 +297,7 @@ void EngineLoop::EndJob(JobId id, JobState state, EndReason reason, const std::s
   job->draining = true;
   if (job->region != nullptr) {
     scheduler_->RemoveJob(id);
+    co_run_->Remove(id);
   } else {
     std::erase(waiting_, id);
   }
@@ -359,7 +360,10 @@ absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
   if (update.weight) job->weight = *update.weight;
   if (update.priority) job->priority = *update.priority;
   if (update.max_in_flight) job->max_in_flight = *update.max_in_flight;
-  if (job->region != nullptr) scheduler_->UpdateJob(id, ParamsOf(*job));
+  if (job->region != nullptr) {
+    scheduler_->UpdateJob(id, ParamsOf(*job));
+    if (update.weight || update.priority || update.max_in_flight) co_run_->Retry(id);
+  }
   if (update.stop) {
     job->sequence.SetTotalSteps(TotalSteps(*update.stop, job->prepared->steps.batches_per_epoch,
                                            job->prepared->spec.batch_size));

@@ -38,6 +38,7 @@ absl::Status EngineLoop::Init() {
   aux_stream_ = device_->CreateStream();
   launches_.resize(lanes_.size() * 2);
   overlap_ = std::make_unique<OverlapTracker>(static_cast<int>(lanes_.size() * 2));
+  co_run_ = std::make_unique<CoRun>(options_.co_run, static_cast<int>(lanes_.size() * 2));
   lanes_closed_ = true;
   stager_ = std::make_unique<Stager>();
   return absl::OkStatus();
@@ -127,6 +128,7 @@ void EngineLoop::Run() {
     HarvestLaunches();
     Retire();
     MaybeRecut();
+    ApplyTurns();
     while (const auto decision = scheduler_->Next()) Dispatch(*decision);
     Refresh();
     {
@@ -181,6 +183,7 @@ bool EngineLoop::HarvestLaunches() {
 void EngineLoop::OnComplete(const Launch& launch, const device::EventState& state) {
   const Micros duration = state.end - state.start;
   overlap_->Completed(launch.stream, state.start, state.end);
+  co_run_->Completed(launch.stream, state.start, state.end);
   scheduler_->Finished(launch.seq, duration);
   ActiveJob* job = Settle(launch.job, &ActiveJob::outstanding);
   if (job == nullptr) return;
@@ -336,6 +339,7 @@ void EngineLoop::Dispatch(const Decision& decision) {
   }
   const int program = decision.profile;
   if (decision.first) BeginStep(*job, decision, lane);
+  if (!decision.after.empty()) AwaitTurn(decision, stream);
   const StepProgram& step = *job->prepared->programs()[program];
   const device::Bindings& bindings =
       job->Bind(program, decision.end, lane.region->base(), scheduler_->lane(lane.id).size());
@@ -354,6 +358,12 @@ void EngineLoop::Dispatch(const Decision& decision) {
                                      .extent = step.profile.extent[decision.sub_model],
                                      .held_after = step.profile.held_after[decision.sub_model]});
   overlap_->Launched(stream_index);
+  co_run_->Launched(stream_index,
+                    {.job = decision.job,
+                     .program = program,
+                     .sub_model = decision.sub_model,
+                     .last = decision.last},
+                    device_->Now());
   ++job->outstanding;
   lane.tides[static_cast<int>(decision.end)] = {decision.job, program, decision.sub_model};
   SampleLedger();
@@ -409,7 +419,7 @@ void EngineLoop::Refresh() {
       const auto wait = waits.find(job->id);
       info.why = wait != waits.end() ? wait->second.text
                  : job->paused       ? "paused"
-                                     : scheduler_->Why(job->id);
+                                     : WhyText(job->id);
       if (wait != waits.end() && wait->second.left) {
         info.eta = absl::Microseconds(wait->second.left->count());
       }
@@ -423,7 +433,8 @@ DeviceReport EngineLoop::Describe() const {
           .pool = pool_->budget(),
           .lanes = static_cast<int>(lanes_.size()),
           .streams = static_cast<int>(lanes_.size() * 2 + 1),
-          .policy = kPolicies[static_cast<int>(options_.policy)]};
+          .policy = kPolicies[static_cast<int>(options_.policy)],
+          .co_run = options_.co_run};
 }
 
 OverlapReport EngineLoop::Overlap() const {

@@ -21,6 +21,7 @@
 #include "runtime/active_job.h"
 #include "runtime/admission.h"
 #include "runtime/board.h"
+#include "runtime/co_run.h"
 #include "runtime/engine.h"
 #include "runtime/overlap.h"
 #include "runtime/stager.h"
@@ -112,6 +113,11 @@ class EngineLoop {
   void SampleLedger();
   void Refresh();
 
+  // engine_turns.cc: jobs that take turns.
+  void AwaitTurn(const scheduler::Decision& decision, device::StreamId stream);
+  void ApplyTurns();
+  std::string WhyText(JobId job) const;
+
   // engine_jobs.cc: a job's life.
   void Pump(ActiveJob& job);  // stages batches, makes the next step ready, ends the job
   void StageNext(ActiveJob& job, int slot);
@@ -165,6 +171,7 @@ class EngineLoop {
   std::vector<Lane> lanes_;
   device::StreamId aux_stream_;
   std::unique_ptr<OverlapTracker> overlap_;
+  std::unique_ptr<CoRun> co_run_;
 
   int64_t next_job_ = 1;
   std::map<JobId, std::unique_ptr<ActiveJob>> jobs_;  // all that are not final

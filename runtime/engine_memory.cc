@@ -168,6 +168,7 @@ void EngineLoop::Recut(const Cut& cut) {
   for (ActiveJob* job : moved) {
     if (job->ready && scheduler_->Unready(job->id)) job->ready = false;
     EBB_CHECK(scheduler_->SetProfiles(job->id, job->Profiles()).ok());
+    co_run_->Renew(job->id, static_cast<int>(job->Profiles()[0].extent.size()));
   }
   for (size_t l = 0; l < lanes_.size(); ++l) {
     OpenCopyStreams(lanes_[l], packed[l].jobs);
@@ -201,6 +202,7 @@ void EngineLoop::Join(ActiveJob& job, LaneId id) {
   job.BindAll(lane.region->base(), scheduler_->lane(id).size());
   if (joins) {
     EBB_CHECK(scheduler_->AddJob(job.id, job.Profiles(), ParamsOf(job), id).ok());
+    co_run_->Add(job.id, static_cast<int>(job.Profiles()[0].extent.size()));
     Upload(job);
   } else {
     EBB_CHECK(scheduler_->MoveJob(job.id, id).ok());
@@ -354,6 +356,9 @@ absl::StatusOr<ExplainReport> EngineLoop::Explain(JobId id) const {
           : absl::StrCat("fits: region of ", FormatBytes(job->region->size()), ", lane ",
                          job->lane.value(), " of ", FormatBytes(scheduler_->lane(job->lane).size()),
                          " holds its step of ", FormatBytes(job->prepared->Peak()));
+  report.solo_step = co_run_->SoloStep(id);
+  report.pairs = co_run_->PairsOf(id);
+  report.crowd = co_run_->Crowd();
   const DeviceSpec& spec = device_->spec();
   report.numerics_key = absl::StrCat("device=", spec.kind, " (", spec.name,
                                      ") threads_per_stream=", spec.threads_per_stream,

@@ -65,6 +65,8 @@ TEST(Config, MistakesAreNamed) {
   EXPECT_THAT(ErrorOf({"--memory", "lots"}), HasSubstr("--memory: 'lots'"));
   EXPECT_THAT(ErrorOf({"--memory", "0"}), HasSubstr("at least"));
   EXPECT_THAT(ErrorOf({"--policy", "random"}), HasSubstr("fair, fifo"));
+  EXPECT_THAT(ErrorOf({"--co_run", "maybe"}), HasSubstr("'maybe' is not one of auto, always"));
+  EXPECT_EQ(ParseCommandLine({"--co_run", "never"})->config.co_run, runtime::CoRunMode::kNever);
   EXPECT_THAT(ErrorOf({"--max_in_flight", "0"}), HasSubstr("--max_in_flight"));
   EXPECT_THAT(ErrorOf({"--data_root", "/nonexistent"}), HasSubstr("does not exist"));
   EXPECT_THAT(ErrorOf({"--data_root", dir.Write("file", "x")}), HasSubstr("is not a directory"));
@@ -109,7 +111,7 @@ TEST(Config, HelpNamesEveryFlag) {
   ASSERT_TRUE(parsed.ok() && parsed->print.has_value());
   for (const char* flag :
        {"--socket", "--listen", "--insecure_any_address", "--memory", "--device", "--data_root",
-        "--state_dir", "--threads_per_stream", "--max_lanes", "--policy", "--quantum",
+        "--state_dir", "--threads_per_stream", "--max_lanes", "--policy", "--co_run", "--quantum",
         "--max_in_flight", "--upload_limit", "--store_limit", "--host_memory", "--config"}) {
     EXPECT_THAT(*parsed->print, HasSubstr(flag));
   }

@@ -163,6 +163,14 @@ class FakeEngine final : public runtime::Engine {
   }
   absl::StatusOr<runtime::ExplainReport> Explain(JobId) const override {
     runtime::ExplainReport report;
+    report.solo_step = Micros(1500);
+    report.pairs = {{.other = JobId(3),
+                     .state = runtime::CoRunPair::State::kTurns,
+                     .measured = true,
+                     .own = 0.5,
+                     .others = 0.44,
+                     .retry_in = 64,
+                     .tries = 1}};
     report.graph = "bad \xff name";
     report.sub_models.push_back({0, 4, "forward", Bytes(10), Bytes(5), Bytes(5)});
     return report;

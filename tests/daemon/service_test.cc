@@ -486,6 +486,13 @@ TEST_F(ServiceTest, ReportsReachTheClient) {
   Submit();
   EXPECT_EQ(client_->Explain("1")->graph(), "bad \\xff name");
   EXPECT_EQ(client_->Explain("1")->sub_models(0).extent_bytes(), 10);
+  EXPECT_EQ(client_->Explain("1")->solo_step_micros(), 1500);
+  const v1::ExplainReport::Pair pair = client_->Explain("1")->pairs(0);
+  EXPECT_EQ(pair.job(), "j-3");
+  EXPECT_EQ(pair.state(), "turns");
+  EXPECT_NEAR(pair.own() + pair.other(), 0.94, 1e-9);
+  EXPECT_EQ(pair.retry_in_steps(), 64);
+  EXPECT_EQ(pair.lost(), 1);
   EXPECT_EQ(client_->Explain("2").status().code(), absl::StatusCode::kNotFound);
 }
 
