@@ -44,7 +44,9 @@ absl::StatusOr<GranularityReport> MeasureGranularity(
     jobs.jobs = 2;
     for (const int64_t groups : options.groups) {
       EBB_ASSIGN_OR_RETURN(const Bytes quantum, QuantumOf(*device, model, row.batch, groups));
-      EBB_ASSIGN_OR_RETURN(const RunTimes both, RunEqualJobs(jobs, {.quantum = quantum}));
+      EBB_ASSIGN_OR_RETURN(
+          const RunTimes both,
+          RunEqualJobs(jobs, {.quantum = quantum, .co_run = runtime::CoRunMode::kAlways}));
       if (!both.Overlapped()) {
         return absl::ResourceExhaustedError(absl::StrCat(
             model, ", batch ", row.batch, ": two jobs do not fit at once; lower --fraction"));

@@ -36,13 +36,14 @@ absl::StatusOr<std::vector<Launches>> Train(const std::string& name,
   std::map<JobId, Launches> launches;  // the engine's thread, until the engine is gone
   std::vector<JobId> ids;
   {
-    EBB_ASSIGN_OR_RETURN(
-        const auto engine,
-        runtime::Engine::Create(
-            std::move(device),
-            {.memory = memory, .max_lanes = 1, .on_launch = [&](const runtime::LaunchReport& l) {
-               launches[l.job].push_back(l);
-             }}));
+    EBB_ASSIGN_OR_RETURN(const auto engine,
+                         runtime::Engine::Create(std::move(device),
+                                                 {.memory = memory,
+                                                  .max_lanes = 1,
+                                                  .co_run = runtime::CoRunMode::kAlways,
+                                                  .on_launch = [&](const runtime::LaunchReport& l) {
+                                                    launches[l.job].push_back(l);
+                                                  }}));
     clock->HoldClock();
     for (const TraceJob& job : jobs) {
       EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec, ZooJob(job.model, job.batch, steps));

@@ -37,13 +37,18 @@ struct Training {
   std::vector<JobId> jobs;
 
   // All submitted at instant 0.
-  Training(const std::string& profile, CoRunMode mode, const std::vector<runtime::JobSpec>& specs) {
-    auto opened = device::OpenSim(profile, {});
-    EXPECT_TRUE(opened.ok()) << opened.status();
-    device = opened->get();
+  Training(const std::string& profile, CoRunMode mode, const std::vector<runtime::JobSpec>& specs,
+           const std::string& constants = "{}") {
+    auto loaded = device::LoadSimProfile(profile);
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    if (constants != "{}") loaded = device::OverrideSimProfile(*loaded, constants, "the test");
+    EXPECT_TRUE(loaded.ok()) << loaded.status();
+    auto opened =
+        std::make_unique<device::SimDevice>(*std::move(loaded), device::OverlapModel::kSlots);
+    device = opened.get();
     const Bytes memory = device->spec().memory;
     auto checked = device::CheckRaces(
-        *std::move(opened), {.on_fault = [](const std::string& fault) { ADD_FAILURE() << fault; }});
+        std::move(opened), {.on_fault = [](const std::string& fault) { ADD_FAILURE() << fault; }});
     engine = *Engine::Create(std::move(checked), {.memory = memory, .co_run = mode});
     device->HoldClock();
     for (const runtime::JobSpec& spec : specs) {
@@ -63,8 +68,13 @@ struct Training {
   }
 };
 
-double WallOf(const std::string& profile, CoRunMode mode, int64_t batch, int64_t steps) {
-  return Training(profile, mode, {ResNet50(batch, steps), ResNet50(batch, steps)}).Wall();
+// Kernels hinder each other twice as much as is assumed otherwise.
+constexpr char kCrowded[] = "{interference: 0.06}";
+
+double WallOf(const std::string& profile, CoRunMode mode, int64_t batch, int64_t steps,
+              const std::string& constants = "{}") {
+  return Training(profile, mode, {ResNet50(batch, steps), ResNet50(batch, steps)}, constants)
+      .Wall();
 }
 
 TEST(CoRunEngine, NeverIsOneStepAtATime) {
@@ -82,9 +92,9 @@ TEST(CoRunEngine, SmallBatchesStayTogether) {
 
 TEST(CoRunEngine, APairThatLosesTakesTurns) {
   constexpr int64_t kBatch = 1500, kSteps = 120;
-  const double never = WallOf("h200-141gb", CoRunMode::kNever, kBatch, kSteps);
-  EXPECT_LT(never / WallOf("h200-141gb", CoRunMode::kAlways, kBatch, kSteps), 0.995);
-  EXPECT_GT(never / WallOf("h200-141gb", CoRunMode::kAuto, kBatch, kSteps), 0.995);
+  const double never = WallOf("h200-141gb", CoRunMode::kNever, kBatch, kSteps, kCrowded);
+  EXPECT_LT(never / WallOf("h200-141gb", CoRunMode::kAlways, kBatch, kSteps, kCrowded), 0.98);
+  EXPECT_GT(never / WallOf("h200-141gb", CoRunMode::kAuto, kBatch, kSteps, kCrowded), 0.993);
 }
 
 // What `explain` says of the pair, at an instant of the device's clock. It is held there.
@@ -98,7 +108,8 @@ CoRunPair PairAt(Training& run, Micros at) {
 }
 
 TEST(CoRunEngine, ThePairIsTriedAgainWhenAWeightChanges) {
-  Training run("h200-141gb", CoRunMode::kAuto, {ResNet50(1500, 100'000), ResNet50(1500, 100'000)});
+  Training run("h200-141gb", CoRunMode::kAuto, {ResNet50(1500, 100'000), ResNet50(1500, 100'000)},
+               kCrowded);
   CoRunPair pair = PairAt(run, Micros(500'000));
   EXPECT_EQ(pair.state, CoRunPair::State::kMeasuringAlone);
   EXPECT_EQ(pair.other, run.jobs[1]);
@@ -108,7 +119,7 @@ TEST(CoRunEngine, ThePairIsTriedAgainWhenAWeightChanges) {
   EXPECT_EQ(pair.state, CoRunPair::State::kTurns);
   EXPECT_TRUE(pair.measured);
   EXPECT_GT(pair.own + pair.others, 0.9);
-  EXPECT_LT(pair.own + pair.others, 0.998);
+  EXPECT_LT(pair.own + pair.others, 0.985);
   EXPECT_EQ(pair.tries, 1);
   EXPECT_GT(pair.retry_in, 0);
   const auto solo = run.engine->Explain(run.jobs[0])->solo_step;
@@ -127,7 +138,8 @@ TEST(CoRunEngine, ThePairIsTriedAgainWhenAWeightChanges) {
 }
 
 TEST(CoRunEngine, WhoWaitsForItsTurnSaysSoWithTheFigures) {
-  Training run("h200-141gb", CoRunMode::kAuto, {ResNet50(1500, 100'000), ResNet50(1500, 100'000)});
+  Training run("h200-141gb", CoRunMode::kAuto, {ResNet50(1500, 100'000), ResNet50(1500, 100'000)},
+               kCrowded);
   std::string why;
   bool measured = false;
   const absl::Time deadline = absl::Now() + absl::Minutes(1);
