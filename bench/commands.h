@@ -17,6 +17,7 @@ struct Command {
 absl::Status Capacity(const Args& args);
 absl::Status Decisions(const Args& args);
 absl::Status Sharing(const Args& args);
+absl::Status Fidelity(const Args& args);     // fidelity_command.cc
 absl::Status Allocators(const Args& args);   // allocator_command.cc
 absl::Status Granularity(const Args& args);  // granularity_command.cc
 absl::Status SoakMixes(const Args& args);    // soak_command.cc

@@ -43,6 +43,15 @@ constexpr Command kCommands[] = {
      "    --seed S      what they are drawn from (1)\n"
      "    --only I      mix I of them alone, and what happens in it\n",
      SoakMixes},
+    {"fidelity",
+     "how well a simulated device predicts cpu: calibrated alone, compared together\n"
+     "    --mixes N     of two jobs, every fourth of three (10)\n"
+     "    --seed S      what they are drawn from (1)\n"
+     "    --seconds T   of every run (1)\n"
+     "    --repeats N   the median of the quieter half of so many runs (6)\n"
+     "    --patience T  seconds to wait for a quiet machine before a run (5)\n"
+     "    --profile F   writes the calibrated profile there, for sim:F\n",
+     Fidelity},
     {"granularity",
      "summed progress of two equal jobs by how finely their steps are cut\n"
      "    --device D    sim:PROFILE or sim:PROFILE+vector (sim:v100-16gb)\n"

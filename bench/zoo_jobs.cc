@@ -18,7 +18,8 @@ absl::StatusOr<std::unique_ptr<device::SimDevice>> OpenSimulated(const std::stri
     return absl::InvalidArgumentError(
         absl::StrCat("--device: '", name, "' is not simulated; give sim:PROFILE"));
   }
-  return device::OpenSim(std::string(profile), {});
+  return device::OpenSim(std::string(profile), {},
+                         [](const std::string& like) { return device::OpenDevice(like, {}); });
 }
 
 absl::StatusOr<runtime::JobSpec> ZooJob(const std::string& model, int64_t batch, int64_t steps) {

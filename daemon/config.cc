@@ -300,7 +300,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
 
 Bytes PoolSize(const Config& config, const DeviceSpec& device) {
   if (config.memory > Bytes(0)) return config.memory;
-  return device.host_memory ? GiB(4) : device.memory;
+  return device.host_memory && device.computes ? GiB(4) : device.memory;
 }
 
 absl::Status CheckListenAddress(const std::string& address, bool any_address) {

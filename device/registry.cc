@@ -24,7 +24,8 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name,
   if (name == "cpu") return OpenCpu(options);
   if (name == "ref") return OpenRef(options);
   if (absl::string_view profile = name; absl::ConsumePrefix(&profile, "sim:")) {
-    return OpenSim(std::string(profile), options);
+    return OpenSim(std::string(profile), options,
+                   [](const std::string& like) { return OpenDevice(like, {}); });
   }
   absl::string_view ordinal_text = name;
   if (name == "cuda") return OpenCuda(0, options);

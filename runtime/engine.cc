@@ -187,9 +187,9 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(std::unique_ptr<device::D
                                                    " is less than one granule of ",
                                                    FormatBytes(granule)));
   }
-  // Host memory may be overcommitted, a device's own may not.
+  // Host memory may be overcommitted, a device's own may not, nor what is only simulated.
   const DeviceSpec& spec = device->spec();
-  if (!spec.host_memory && checked.memory > spec.memory) {
+  if ((!spec.host_memory || !spec.computes) && checked.memory > spec.memory) {
     return absl::InvalidArgumentError(absl::StrCat("memory: ", FormatBytes(checked.memory),
                                                    " is more than the device's ",
                                                    FormatBytes(spec.memory)));

@@ -3,8 +3,8 @@
 
 Every DIR/NAME.json that `ebb-bench capacity|sharing|granularity|allocator|scheduler --json` wrote
 becomes NAME.svg (allocator's: NAME.svg and NAME-cost.svg). What the figures are of is told by their
-fields, not by the file's name; those of `soak` have no figure. Exits with 1 and says which file and
-field when something is missing.
+fields, not by the file's name; those of `soak` and `fidelity` have no figure. Exits with 1 and says
+which file and field when something is missing.
 """
 import argparse
 import json
@@ -157,10 +157,10 @@ def draw(figures):
     if "models" in figures:
         one = take(figures, "models", 0, kind=dict)
         return granularity(figures) if "groups" in one else capacity(figures)
-    if "deadlocks" in figures:
+    if "deadlocks" in figures or "bytes_exact" in figures:
         return {}
-    raise Bad("it has none of the fields us_per_decision, policies, traces, models, deadlocks; "
-              "was it written by ebb-bench --json?")
+    raise Bad("it has none of the fields us_per_decision, policies, traces, models, deadlocks, "
+              "bytes_exact; was it written by ebb-bench --json?")
 
 
 def main():

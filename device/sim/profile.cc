@@ -12,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/sha256.h"
 #include "base/status.h"
@@ -20,7 +21,7 @@
 namespace ebb::device {
 namespace {
 
-constexpr size_t kMaxText = 64 << 10;
+constexpr size_t kMaxText = 1 << 20;
 
 enum class Kind { kReal, kWhole };
 struct Constant {
@@ -79,6 +80,38 @@ absl::Status ReadConstant(const Constant& constant, const YAML::Node& node, SimP
   return absl::OkStatus();
 }
 
+absl::Status ReadLike(const YAML::Node& node, SimProfile* profile) {
+  if (!node.IsScalar() || node.Scalar().empty() || absl::StartsWith(node.Scalar(), "sim")) {
+    return absl::InvalidArgumentError("it must name a device that is not simulated, as cpu");
+  }
+  profile->like = node.Scalar();
+  return absl::OkStatus();
+}
+
+absl::Status ReadKernels(const YAML::Node& node, SimProfile* profile) {
+  if (!node.IsMap()) {
+    return absl::InvalidArgumentError(
+        "it must be a mapping from kernels to [microseconds, bandwidth share]");
+  }
+  for (const auto& entry : node) {
+    KernelTime time;
+    const YAML::Node& pair = entry.second;
+    if (!entry.first.IsScalar() || !pair.IsSequence() || pair.size() != 2 ||
+        !absl::SimpleAtod(pair[0].as<std::string>(""), &time.micros) ||
+        !absl::SimpleAtod(pair[1].as<std::string>(""), &time.bandwidth) ||
+        !(time.micros > 0 && time.micros <= 1e9) || !(time.bandwidth >= 0 && time.bandwidth <= 1)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("line ", entry.first.Mark().line + 1,
+                       ": a kernel takes [microseconds above 0, bandwidth share from 0 to 1]"));
+    }
+    if (!profile->kernels.emplace(entry.first.Scalar(), time).second) {
+      return absl::InvalidArgumentError(absl::StrCat("line ", entry.first.Mark().line + 1, ": ",
+                                                     entry.first.Scalar(), " is given twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // `set`: the keys so far.
 absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value, std::set<std::string>* set,
                        SimProfile* profile) {
@@ -89,6 +122,10 @@ absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value, std::set<
   if (name == "name") {
     if (!value.IsScalar()) status = absl::InvalidArgumentError("it must be a text");
     if (status.ok()) profile->name = value.Scalar();
+  } else if (name == "like") {
+    status = ReadLike(value, profile);
+  } else if (name == "kernels") {
+    status = ReadKernels(value, profile);
   } else if (constant == nullptr) {
     status = absl::InvalidArgumentError("there is no such constant; docs/device_sim.md lists them");
   } else {
@@ -194,6 +231,19 @@ std::vector<std::pair<std::string, double>> ConstantsOf(const SimProfile& profil
     constants.emplace_back(constant.key, profile.*constant.field);
   }
   return constants;
+}
+
+std::string ToText(const SimProfile& profile) {
+  std::string text = absl::StrCat("name: ", YAML::Dump(YAML::Node(profile.name)), "\n");
+  for (const auto& [key, value] : ConstantsOf(profile)) {
+    absl::StrAppendFormat(&text, "%s: %.17g\n", key, value);
+  }
+  if (!profile.like.empty()) absl::StrAppend(&text, "like: ", profile.like, "\n");
+  if (!profile.kernels.empty()) text += "kernels:\n";
+  for (const auto& [key, time] : profile.kernels) {
+    absl::StrAppendFormat(&text, "  '%s': [%.9g, %.9g]\n", key, time.micros, time.bandwidth);
+  }
+  return text;
 }
 
 absl::StatusOr<SimProfile> LoadSimProfile(const std::string& name) {

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/units.h"
+#include "device/sim/kernel_times.h"
 
 namespace ebb::device {
 
@@ -46,6 +47,12 @@ struct SimProfile {
   double granule_kib = 0;
   double alignment_bytes = 0;
 
+  // Of a real device that is simulated: its name ("cpu"), from which lowering, scratch memory and
+  // where batches are staged are taken; empty: none. And what was measured on it: kernels that are
+  // here take their time from here, each a slot of `steps_at_once`; others from the constants.
+  std::string like;
+  KernelTimes kernels;
+
   Bytes memory() const { return Bytes(static_cast<int64_t>(memory_gib * (1 << 30))); }
   Bytes granule() const { return KiB(static_cast<int64_t>(granule_kib)); }
   double flops_per_us() const { return peak_tflops * 1e6; }
@@ -53,13 +60,17 @@ struct SimProfile {
   double bus_bytes_per_us() const { return bus_gbs * 1e3; }
 };
 
-// A flat YAML mapping with every constant exactly once and nothing else. InvalidArgument names the
-// line and the key, and says what it must be. `source` is for messages.
+// A YAML mapping with every constant exactly once, and of a real device `like` and `kernels` (key:
+// [microseconds, bandwidth share]); nothing else. InvalidArgument names the line and the key, and
+// says what it must be. `source` is for messages.
 absl::StatusOr<SimProfile> ParseSimProfile(absl::string_view text, absl::string_view source);
 
 // Built-in profiles by name, else a file whose name ends in ".yaml" or ".yml". NotFound lists what
 // there is.
 absl::StatusOr<SimProfile> LoadSimProfile(const std::string& name);
+
+// What ParseSimProfile reads as the same profile.
+std::string ToText(const SimProfile& profile);
 
 std::vector<std::string> BuiltinSimProfiles();  // their names, sorted
 

@@ -132,6 +132,12 @@ Grid GridOf(const SimProfile& profile, const Graph& graph, const Node& node) {
 KernelCost CostAlone(const SimProfile& profile, const Graph& graph, const Node& node) {
   const graph::OpCost work = graph::CostOf(graph, node);
   if (work.flops == Flops(0) && work.bytes == Bytes(0)) return {};  // a view
+  if (!profile.kernels.empty()) {
+    if (const auto it = profile.kernels.find(KernelKey(graph, node)); it != profile.kernels.end()) {
+      const double slot = 1 / profile.steps_at_once;
+      return {it->second.micros, slot, slot, it->second.bandwidth};
+    }
+  }
   return Cost(profile, GridOf(profile, graph, node), static_cast<double>(work.flops.count()),
               static_cast<double>(work.bytes.count()));
 }

@@ -25,7 +25,7 @@ class SimProgram final : public Program {
   Bytes Workspace(NodeId node) const override { return workspaces[node.index()]; }
 };
 
-DeviceSpec SpecOf(const SimProfile& profile, OverlapModel overlap) {
+DeviceSpec SpecOf(const SimProfile& profile, OverlapModel overlap, const Device* like) {
   return {.kind = "sim",
           .name = profile.name,
           .memory = profile.memory(),
@@ -36,7 +36,7 @@ DeviceSpec SpecOf(const SimProfile& profile, OverlapModel overlap) {
           .peak_bandwidth = profile.bandwidth_gbs * 1e9,
           .bus_bandwidth = profile.bus_gbs * 1e9,
           .computes = false,
-          .host_memory = false,
+          .host_memory = like != nullptr && like->spec().host_memory,
           .profile = profile.key,
           .overlap_model = std::string(Name(overlap)),
           .constants_sha256 = profile.sha256};
@@ -44,22 +44,32 @@ DeviceSpec SpecOf(const SimProfile& profile, OverlapModel overlap) {
 
 }  // namespace
 
-SimDevice::SimDevice(SimProfile profile, OverlapModel overlap)
+SimDevice::SimDevice(SimProfile profile, OverlapModel overlap, std::unique_ptr<const Device> like)
     : profile_(std::move(profile)),
-      spec_(SpecOf(profile_, overlap)),
+      like_(std::move(like)),
+      spec_(SpecOf(profile_, overlap, like_.get())),
       granules_(profile_.memory(), profile_.granule()),
       hold_at_(kNever),
       timeline_(profile_, overlap) {}
 
+absl::StatusOr<graph::Graph> SimDevice::Lower(graph::Graph graph) const {
+  return like_ != nullptr ? like_->Lower(std::move(graph)) : std::move(graph);
+}
+
 absl::StatusOr<std::unique_ptr<Program>> SimDevice::Compile(const graph::Graph& graph) const {
   auto program = std::make_unique<SimProgram>();
+  std::unique_ptr<Program> real;
+  if (like_ != nullptr) {
+    EBB_ASSIGN_OR_RETURN(real, like_->Compile(graph));
+  }
   for (const graph::Node& node : graph.nodes) {
     if (graph::FindOp(node.op->name) == nullptr) {
       return absl::UnimplementedError(absl::StrCat("node '", node.name, "': op ", node.op->name,
                                                    " has no kernel on device sim"));
     }
     program->kernels.push_back(CostAlone(profile_, graph, node));
-    program->workspaces.push_back(WorkspaceOf(profile_, graph, node));
+    program->workspaces.push_back(real != nullptr ? real->Workspace(node.id)
+                                                  : WorkspaceOf(profile_, graph, node));
   }
   return program;
 }
@@ -228,8 +238,25 @@ void SimDevice::Wake() {
 
 // --- opening -------------------------------------------------------------------------------------
 
+absl::StatusOr<std::unique_ptr<SimDevice>> MakeSim(SimProfile profile, OverlapModel overlap,
+                                                   const OpenLike& open_like) {
+  std::unique_ptr<const Device> like;
+  if (!profile.like.empty()) {
+    const std::string where = absl::StrCat(profile.key, ": like");
+    if (open_like == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": a profile of a real device cannot be used here"));
+    }
+    auto opened = open_like(profile.like);
+    if (!opened.ok()) return Annotate(opened.status(), where);
+    like = *std::move(opened);
+  }
+  return std::make_unique<SimDevice>(std::move(profile), overlap, std::move(like));
+}
+
 absl::StatusOr<std::unique_ptr<SimDevice>> OpenSim(const std::string& name,
-                                                   const DeviceOptions& options) {
+                                                   const DeviceOptions& options,
+                                                   const OpenLike& open_like) {
   if (options.threads_per_stream > 1) {
     return absl::InvalidArgumentError(
         "a simulated device computes nothing; leave threads_per_stream at 0");
@@ -243,7 +270,7 @@ absl::StatusOr<std::unique_ptr<SimDevice>> OpenSim(const std::string& name,
         absl::StrCat("device \"sim:", name, "\": the overlap model after + is slots or vector"));
   }
   EBB_ASSIGN_OR_RETURN(SimProfile profile, LoadSimProfile(std::string(profile_name)));
-  return std::make_unique<SimDevice>(std::move(profile), overlap);
+  return MakeSim(std::move(profile), overlap, open_like);
 }
 
 }  // namespace ebb::device

@@ -3,6 +3,7 @@
 // (docs/device_sim.md). Thread-safe.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -21,7 +22,9 @@ namespace ebb::device {
 // completes, and in Synchronize and DestroyStream; it stands still otherwise.
 class SimDevice final : public Device {
  public:
-  SimDevice(SimProfile profile, OverlapModel overlap);
+  // `like`: what profile.like names, where it names one; graphs are lowered and take scratch memory
+  // as there, and batches are staged where it would.
+  SimDevice(SimProfile profile, OverlapModel overlap, std::unique_ptr<const Device> like = nullptr);
 
   const SimProfile& profile() const { return profile_; }
   // While held, AwaitProgress lets no time pass: whatever is submitted meanwhile starts at one
@@ -44,6 +47,7 @@ class SimDevice final : public Device {
 
   const DeviceSpec& spec() const override { return spec_; }
   memory::GranuleSource& granules() override { return granules_; }
+  absl::StatusOr<graph::Graph> Lower(graph::Graph graph) const override;
   absl::StatusOr<std::unique_ptr<Program>> Compile(const graph::Graph& graph) const override;
   StreamId CreateStream() override;
   void DestroyStream(StreamId stream) override;
@@ -66,6 +70,7 @@ class SimDevice final : public Device {
   bool Held() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return timeline_.now() >= hold_at_; }
 
   const SimProfile profile_;
+  const std::unique_ptr<const Device> like_;  // null: a device of its constants alone
   const DeviceSpec spec_;
   SimGranules granules_;
 
@@ -84,7 +89,13 @@ class SimDevice final : public Device {
 
 // "PROFILE", "PROFILE+slots" or "PROFILE+vector", where PROFILE is a built-in name or a YAML file;
 // slots without a suffix. NotFound lists the profiles, InvalidArgument says what is wrong.
+// `open_like` opens what a profile of a real device is like; without it such a profile is refused.
+using OpenLike = std::function<absl::StatusOr<std::unique_ptr<Device>>(const std::string& name)>;
 absl::StatusOr<std::unique_ptr<SimDevice>> OpenSim(const std::string& name,
-                                                   const DeviceOptions& options);
+                                                   const DeviceOptions& options,
+                                                   const OpenLike& open_like = nullptr);
+// `profile` itself, as above.
+absl::StatusOr<std::unique_ptr<SimDevice>> MakeSim(SimProfile profile, OverlapModel overlap,
+                                                   const OpenLike& open_like);
 
 }  // namespace ebb::device

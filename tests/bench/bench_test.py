@@ -131,6 +131,32 @@ def granularity():
     assert whole["concurrent"] < default["concurrent"] < 1, model
 
 
+def fidelity():
+    with tempfile.TemporaryDirectory() as folder:
+        profile = pathlib.Path(folder, "cpu.yaml")
+        table, result = figures("fidelity", "--mixes", "1", "--seconds", "0.05", "--repeats", "1",
+                                "--patience", "0", "--profile", str(profile))
+        text = profile.read_text()
+        assert "like: cpu\n" in text and "memory_gib: 0.0625\n" in text, text
+        # What was measured is a device like the others.
+        profile.write_text(text.replace("memory_gib: 0.0625", "memory_gib: 1"))
+        args = ["capacity", "--device", f"sim:{profile}", "--models", "mobilenet_v2", "--steps", "3"]
+        assert run(*args).stdout.startswith("Simulated: ")
+    assert result["constants_sha256"] in table and "bytes exact" in table, table
+    assert result["bytes_exact"] is True and result["kernels"] > 100, result
+    (mix,) = result["mixes"]
+    assert len(mix["jobs"]) == 2 and mix["peak_bytes_real"] == mix["peak_bytes_sim"] > 0, mix
+    assert mix["bytes_real"] == mix["bytes_sim"], mix
+    # How near the times are depends on the machine; that they are what they say does not.
+    for real, sim, error in zip(mix["step_ms_real"], mix["step_ms_sim"], mix["errors"]["step"]):
+        assert real > 0 and sim > 0 and abs(sim / real - 1 - error) < 1e-3, mix
+    worst = max(abs(error) for error in mix["errors"]["step"])
+    assert abs(result["max_error_step"] - worst) < 1e-5, result
+    assert abs(mix["progress_sim"] / mix["progress_real"] - 1 - mix["errors"]["progress"]) < 1e-4
+    # Alone, the simulated device is what it was calibrated on.
+    assert len(result["alone"]) == 8 and all(job["step_ms"] > 0 for job in result["alone"]), result
+
+
 def mistakes():
     with tempfile.TemporaryDirectory() as folder:
         # A device with less memory than one sample of the model takes.
@@ -173,5 +199,5 @@ def refuses(small):
 
 
 if __name__ == "__main__":
-    {"allocator": allocator, "capacity": capacity, "granularity": granularity,
+    {"allocator": allocator, "capacity": capacity, "fidelity": fidelity, "granularity": granularity,
      "mistakes": mistakes, "scheduler": scheduler, "sharing": sharing, "soak": soak}[sys.argv[2]]()
