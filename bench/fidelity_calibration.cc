@@ -16,6 +16,9 @@ namespace {
 
 constexpr double kKept = 0.8;  // of the samples of a node, the shortest: the rest was interrupted
 constexpr char kPairJob[] = "cnn-16";
+// Of bandwidth, between which the pair's is looked for.
+constexpr double kLeastGbs = 1, kMostGbs = 1000;
+constexpr int kHalvings = 14;
 
 double MeanOfKept(std::vector<double> samples) {
   std::sort(samples.begin(), samples.end());
@@ -27,7 +30,11 @@ double MeanOfKept(std::vector<double> samples) {
 
 // Kernels of one job and what they take in a step together.
 struct KernelSums {
-  std::map<std::string, std::pair<double, int>> sums;  // microseconds, occurrences
+  struct Sum {
+    double micros = 0, bytes = 0;
+    int count = 0;
+  };
+  std::map<std::string, Sum> sums;
   double step = 0;
   int kernels = 0;
 };
@@ -43,9 +50,10 @@ absl::StatusOr<KernelSums> TimeKernels(const std::string& job, int64_t steps, By
     for (size_t n = 0; n < program->kernels.size(); ++n) {
       if (program->micros[n].empty() || program->bytes[n] == 0) continue;
       const double micros = std::max(MeanOfKept(program->micros[n]), 0.01);
-      auto& [sum, count] = sums.sums[program->kernels[n]];
-      sum += micros;
-      ++count;
+      KernelSums::Sum& sum = sums.sums[program->kernels[n]];
+      sum.micros += micros;
+      sum.bytes += program->bytes[n];
+      ++sum.count;
       sums.step += micros;
       ++sums.kernels;
     }
@@ -85,9 +93,6 @@ class Calibrator {
     EBB_ASSIGN_OR_RETURN(const auto cpu, device::OpenDevice("cpu", {}));
     result_.profile = CpuProfile(cpu->spec(), options_.pool);
     for (const std::string& job : FidelityJobs()) EBB_RETURN_IF_ERROR(Alone(job));
-    for (const auto& [kernel, sum] : sums_) {
-      result_.profile.kernels[kernel] = {sum.first / sum.second, 0};
-    }
     result_.profile.kernel_gap_us = Median(gaps_);
     EBB_RETURN_IF_ERROR(Pair());
     // Its hash is that of its text.
@@ -122,8 +127,10 @@ class Calibrator {
     // One by one they take a little longer; what counts is what the step takes.
     const double scale = figures.busy_micros / kernels.step;
     for (const auto& [kernel, sum] : kernels.sums) {
-      sums_[kernel].first += sum.first * scale;
-      sums_[kernel].second += sum.second;
+      KernelSums::Sum& all = sums_[kernel];
+      all.micros += sum.micros * scale;
+      all.bytes += sum.bytes;
+      all.count += sum.count;
     }
     gaps_.push_back(std::max(0.0, figures.step_micros - figures.busy_micros) / kernels.kernels);
     on_(absl::StrCat(job, ": step ", figures.step_micros, " us, executing ", figures.busy_micros,
@@ -139,14 +146,47 @@ class Calibrator {
     const int64_t steps = StepsFor(solo->step_micros);
     EBB_ASSIGN_OR_RETURN(const auto runs, RunOnCpu(options_, {kPairJob, kPairJob}, {steps, steps}));
     result_.self_slowdown = (StepMicros(runs, 0) + StepMicros(runs, 1)) / 2 / solo->step_micros;
-    result_.profile.interference = std::max(0.0, result_.self_slowdown - 1);
-    on_(absl::StrCat("pair of ", kPairJob, ": slowdown ", result_.self_slowdown));
+    // Memory of half the speed slows the simulated pair down more.
+    double low = kLeastGbs, high = kMostGbs;
+    for (int i = 0; i < kHalvings; ++i) {
+      const double middle = std::sqrt(low * high);
+      EBB_ASSIGN_OR_RETURN(const double slowdown, SimulatedSlowdown(middle));
+      (slowdown > result_.self_slowdown ? low : high) = middle;
+    }
+    SetBandwidth(high);
+    on_(absl::StrCat("pair of ", kPairJob, ": slowdown ", result_.self_slowdown, ", as with ", high,
+                     " GB/s"));
     return absl::OkStatus();
+  }
+
+  // Of memory that all share; what kernels alone use of it follows.
+  void SetBandwidth(double gbs) {
+    result_.profile.bandwidth_gbs = gbs;
+    for (const auto& [kernel, sum] : sums_) {
+      result_.profile.kernels[kernel] = {
+          sum.micros / sum.count,
+          std::min(1.0, sum.bytes / sum.micros / result_.profile.bytes_per_us())};
+    }
+  }
+
+  absl::StatusOr<double> SimulatedSlowdown(double gbs) {
+    constexpr int64_t kSteps = 40;
+    SetBandwidth(gbs);
+    std::vector<double> micros;
+    for (const size_t jobs : {1, 2}) {
+      EBB_ASSIGN_OR_RETURN(auto sim, OpenCalibrated(result_.profile));
+      device::SimDevice* const clock = sim.get();
+      EBB_ASSIGN_OR_RETURN(const FidelityRun run, RunJobs(std::move(sim), clock, options_.pool,
+                                                          std::vector<std::string>(jobs, kPairJob),
+                                                          std::vector<int64_t>(jobs, kSteps)));
+      micros.push_back(run.step_micros[0]);
+    }
+    return micros[1] / micros[0];
   }
 
   const FidelityOptions options_;
   const std::function<void(const std::string&)>& on_;
-  std::map<std::string, std::pair<double, int>> sums_;
+  std::map<std::string, KernelSums::Sum> sums_;
   std::vector<double> gaps_;  // by job: time between two kernels
   Calibration result_;
 };
