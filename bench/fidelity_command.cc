@@ -22,14 +22,14 @@ std::string Table(const FidelityReport& report) {
   std::string out = absl::StrFormat(
       "cpu: %s, %d streams at once; pool %s, %g s a run, median of the quieter half of %d\n"
       "constants sha256:%s, %d kernels measured alone\n"
-      "bandwidth %.1f GB/s, from a pair of equal jobs that ran %.3f times as long; kernel gap %.2f "
-      "us\n"
+      "bandwidth %.1f GB/s, from a pair of equal jobs that ran %.3f times as long; "
+      "interference %.3f, kernel gap %.2f us\n"
       "\nalone %-11s %10s %10s %10s %9s %6s\n",
       report.device.name, report.device.parallelism, FormatBytes(report.options.pool),
       report.options.seconds, report.options.repeats, report.profile.sha256,
       static_cast<int>(report.profile.kernels.size()), report.profile.bandwidth_gbs,
-      report.self_slowdown, report.profile.kernel_gap_us, "", "step ms", "sim ms", "executing",
-      "launches", "host");
+      report.self_slowdown, report.profile.interference, report.profile.kernel_gap_us, "",
+      "step ms", "sim ms", "executing", "launches", "host");
   for (const SoloFigures& solo : report.solo) {
     absl::StrAppendFormat(&out, "%-17s %10.2f %10.2f %10.2f %9.1f %6.3f\n", solo.name,
                           solo.step_micros / 1000, solo.sim_micros / 1000, solo.busy_micros / 1000,
@@ -106,15 +106,16 @@ std::string Json(const FidelityReport& report) {
   return absl::StrFormat(
       "{\n  \"device\": %s,\n  \"parallelism\": %d,\n  \"pool_bytes\": %d,\n  \"seconds\": %g,\n"
       "  \"repeats\": %d,\n  \"seed\": %d,\n  \"constants_sha256\": %s,\n"
-      "  \"bandwidth_gbs\": %.6f,\n  \"kernel_gap_us\": %.6f,\n  \"kernels\": %d,\n"
+      "  \"bandwidth_gbs\": %.6f,\n  \"interference\": %.6f,\n  \"kernel_gap_us\": %.6f,\n  "
+      "\"kernels\": %d,\n"
       "  \"alone\": [\n%s\n  ],\n  \"mixes\": [\n%s\n  ],\n"
       "  \"max_error_step\": %.6f,\n  \"max_error_progress\": %.6f,\n  \"bytes_exact\": %s\n}\n",
       Quoted(report.device.name), report.device.parallelism, report.options.pool.count(),
       report.options.seconds, report.options.repeats, report.options.seed,
-      Quoted(report.profile.sha256), report.profile.bandwidth_gbs, report.profile.kernel_gap_us,
-      static_cast<int>(report.profile.kernels.size()), absl::StrJoin(solo, ",\n"),
-      absl::StrJoin(mixes, ",\n"), report.MaxStepError(), report.MaxProgressError(),
-      report.BytesExact() ? "true" : "false");
+      Quoted(report.profile.sha256), report.profile.bandwidth_gbs, report.profile.interference,
+      report.profile.kernel_gap_us, static_cast<int>(report.profile.kernels.size()),
+      absl::StrJoin(solo, ",\n"), absl::StrJoin(mixes, ",\n"), report.MaxStepError(),
+      report.MaxProgressError(), report.BytesExact() ? "true" : "false");
 }
 
 absl::Status WriteProfile(const Flags& flags, const device::SimProfile& profile) {
