@@ -13,6 +13,7 @@
 #include "bench/baselines/workload.h"
 #include "bench/zoo_jobs.h"
 #include "device/sim/sim_device.h"
+#include "runtime/co_run.h"
 
 namespace ebb::bench {
 
@@ -59,7 +60,8 @@ class SharingBench {
                                 const std::vector<MixJob>& mix);
 
  private:
-  absl::StatusOr<MixResult> RunEbb(device::OverlapModel overlap, const std::vector<MixJob>& mix,
+  absl::StatusOr<MixResult> RunEbb(runtime::CoRunMode co_run, device::OverlapModel overlap,
+                                   const std::vector<MixJob>& mix,
                                    const std::vector<const Workload*>& works);
   // All batches made smaller by one factor, so that the jobs fit beside each other; empty: never.
   absl::StatusOr<std::vector<const Workload*>> Shrink(const std::vector<MixJob>& mix,
