@@ -1,6 +1,7 @@
 #include "bench/capacity.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -47,18 +48,31 @@ absl::StatusOr<CapacityRow> MeasureModel(const CapacityOptions& options, const s
   EBB_RETURN_IF_ERROR(CheckLargest(options, model, row.solo_batch, 1));
   EBB_RETURN_IF_ERROR(CheckLargest(options, model, row.co_batch, options.jobs));
   EBB_ASSIGN_OR_RETURN(const RunTimes alone, RunJobs(options, model, row.co_batch, 1));
+  EBB_ASSIGN_OR_RETURN(const RunTimes turns, RunEqualJobs({options.device, model, row.co_batch,
+                                                           options.jobs, options.steps},
+                                                          {.co_run = runtime::CoRunMode::kNever}));
   EBB_ASSIGN_OR_RETURN(const RunTimes together,
                        RunJobs(options, model, row.co_batch, options.jobs));
   if (!together.Overlapped()) {
     return absl::InternalError(absl::StrCat(model, ", batch ", row.co_batch, ": ", options.jobs,
                                             " jobs were not all in training at one time"));
   }
-  row.resident = together.resident;
+  EBB_ASSIGN_OR_RETURN(const auto one, needs.Chosen(1, row.solo_batch));
+  EBB_ASSIGN_OR_RETURN(const auto all, needs.Chosen(options.jobs, row.co_batch));
+  std::map<std::string, int> levels;
+  for (const runtime::LevelNeed& level : all) {
+    row.resident += level.region;
+    ++levels[level.name];
+  }
+  for (const auto& [name, jobs] : levels) {
+    absl::StrAppend(&row.levels, row.levels.empty() ? "" : ", ", jobs, " ", name);
+  }
   row.fraction = static_cast<double>(row.co_batch) / static_cast<double>(row.solo_batch);
-  row.ceiling = (pool - row.resident * options.jobs) / (pool - row.resident);
+  row.ceiling = (pool - row.resident) / (pool - one.front().region);
   row.of_ceiling = row.fraction / row.ceiling;
   row.concurrent = together.overlap.concurrent / together.overlap.wall;
   row.progress = options.jobs * (alone.Span() / together.Span());
+  row.turns = options.jobs * (alone.Span() / turns.Span());
   return row;
 }
 

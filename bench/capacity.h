@@ -26,12 +26,16 @@ struct CapacityRow {
   int64_t solo_batch = 0;  // the largest of a job alone
   int64_t co_batch = 0;    // the largest of each of the jobs together
   double fraction = 0;     // co_batch / solo_batch
-  Bytes resident;          // of one job at co_batch: P
-  double ceiling = 0;      // (M - K P) / (M - P), M being the pool
-  double of_ceiling = 0;   // fraction / ceiling
+  // At co_batch, of all jobs: state that stays in the pool, and levels of the memory ladder.
+  Bytes resident;
+  std::string levels;
+  // (M - resident) / (M - a job's alone at solo_batch), M being the pool.
+  double ceiling = 0;
+  double of_ceiling = 0;  // fraction / ceiling
   // At co_batch, over `steps` steps of every job, in the device's time.
   double concurrent = 0;  // share of the time in which two or more jobs executed
   double progress = 0;    // K x (time of one job alone) / (time of all)
+  double turns = 0;       // the same when one step at a time is in flight: time sharing
 };
 
 struct CapacityReport {

@@ -27,22 +27,25 @@ std::string CapacityTable(const CapacityReport& report) {
       "Simulated: %s (sim:%s), overlap model %s, pool %s\n"
       "constants sha256:%s\n"
       "%d equal jobs, %d steps each; times are the simulated device's\n\n"
-      "%-16s %11s %9s %9s %11s %11s %9s\n",
+      "%-16s %11s %9s %9s %11s %11s %9s %9s  %s\n",
       report.device.name, report.device.profile, report.device.overlap_model,
       FormatBytes(report.pool), report.device.constants_sha256, report.jobs, report.steps, "model",
-      "solo_batch", "co_batch", "fraction", "of_ceiling", "concurrent", "progress");
+      "solo_batch", "co_batch", "fraction", "of_ceiling", "concurrent", "progress", "turns",
+      "state");
   for (const CapacityRow& row : report.models) {
-    absl::StrAppendFormat(&out, "%-16s %11d %9d %9.4f %11.4f %11.3f %9.3f\n", row.name,
+    absl::StrAppendFormat(&out, "%-16s %11d %9d %9.4f %11.4f %11.3f %9.4f %9.4f  %s\n", row.name,
                           row.solo_batch, row.co_batch, row.fraction, row.of_ceiling,
-                          row.concurrent, row.progress);
+                          row.concurrent, row.progress, row.turns, row.levels);
   }
   absl::StrAppendFormat(
       &out,
       "\nfraction: min %.4f, mean %.4f\n"
-      "ceiling = (M - K P) / (M - P): M pool, P resident bytes of a job, K jobs\n"
+      "ceiling = (M - resident state of all) / (M - that of one alone), M being the pool\n"
       "concurrent: share of the time in which two or more jobs executed\n"
       "progress: K x (time of a job alone at this batch) / (time of all K)\n"
-      "Without offload, recompute or micro-batches: all state of a job stays on the device.\n",
+      "turns: the same with one step in flight at a time, time sharing\n"
+      "state: levels of the memory ladder that the jobs take; alone they may take them too.\n"
+      "Without recompute and micro-batches, which raise the batch of a job alone as much.\n",
       report.MinFraction(), report.MeanFraction());
   return out;
 }
@@ -53,9 +56,9 @@ std::string CapacityJson(const CapacityReport& report) {
     models.push_back(absl::StrFormat(
         "    {\"name\": %s, \"solo_batch\": %d, \"co_batch\": %d, \"fraction\": %.6f, "
         "\"of_ceiling\": %.6f, \"ceiling\": %.6f, \"resident_bytes\": %d, \"concurrent\": %.6f, "
-        "\"progress\": %.6f}",
+        "\"progress\": %.6f, \"turns\": %.6f, \"levels\": %s}",
         Quoted(row.name), row.solo_batch, row.co_batch, row.fraction, row.of_ceiling, row.ceiling,
-        row.resident.count(), row.concurrent, row.progress));
+        row.resident.count(), row.concurrent, row.progress, row.turns, Quoted(row.levels)));
   }
   return absl::StrFormat(
       "{\n  \"simulated\": true,\n  \"profile\": %s,\n  \"overlap_model\": %s,\n"

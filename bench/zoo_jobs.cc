@@ -104,10 +104,20 @@ absl::StatusOr<bool> Needs::Fit(int64_t jobs, int64_t batch) {
   EBB_ASSIGN_OR_RETURN(const OneJob one, Of(batch));
   if (!one.planned || one.lane > pool_) return false;  // the levels do not lower it
   if (one.region * jobs + one.lane <= pool_) return true;
+  EBB_ASSIGN_OR_RETURN(const auto chosen, Chosen(jobs, batch));
+  return !chosen.empty();
+}
+
+absl::StatusOr<std::vector<runtime::LevelNeed>> Needs::Chosen(int64_t jobs, int64_t batch) {
   EBB_ASSIGN_OR_RETURN(const auto levels, Levels(batch));
   const runtime::AdmissionJob job{.levels = levels};
   const std::vector<const runtime::AdmissionJob*> all(static_cast<size_t>(jobs), &job);
-  return runtime::CheapestLevels({.pool = pool_, .granule = granule_}, all).has_value();
+  const auto choice = runtime::CheapestLevels({.pool = pool_, .granule = granule_}, all);
+  std::vector<runtime::LevelNeed> chosen;
+  if (choice) {
+    for (const int level : *choice) chosen.push_back(levels[static_cast<size_t>(level)]);
+  }
+  return chosen;
 }
 
 absl::StatusOr<int64_t> Needs::LargestBatch(int64_t jobs) {

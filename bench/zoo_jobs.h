@@ -51,6 +51,8 @@ class Needs {
   // no longer do; 0: none.
   absl::StatusOr<int64_t> LargestBatch(int64_t jobs);
 
+  // The level of each job at which the engine admits them; none if they do not fit.
+  absl::StatusOr<std::vector<runtime::LevelNeed>> Chosen(int64_t jobs, int64_t batch);
   // The levels of a job, the resident one first.
   absl::StatusOr<std::vector<runtime::LevelNeed>> Levels(int64_t batch);
 

@@ -222,7 +222,8 @@ Bytes LivePeak(absl::Span<const LiveRange> ranges, Bytes alignment) {
   return peak;
 }
 
-StackPlan PlanStack(absl::Span<const LiveRange> ranges, int num_steps, Bytes alignment) {
+StackPlan PlanStack(absl::Span<const LiveRange> ranges, int num_steps, Bytes alignment,
+                    absl::string_view only) {
   EBB_CHECK(alignment > Bytes(0) && num_steps >= 0);
   for (const LiveRange& range : ranges) {
     EBB_CHECK(range.bytes >= Bytes(0));
@@ -234,7 +235,10 @@ StackPlan PlanStack(absl::Span<const LiveRange> ranges, int num_steps, Bytes ali
                     (range.last - range.first + 1);
   }
   Candidate best;
+  EBB_CHECK(only.empty() || std::any_of(std::begin(kPortfolio), std::end(kPortfolio),
+                                        [&](const Strategy& s) { return only == s.name; }));
   for (const Strategy& strategy : kPortfolio) {
+    if (!only.empty() && only != strategy.name) continue;
     std::vector<int> order(ranges.size());
     std::iota(order.begin(), order.end(), 0);
     std::sort(order.begin(), order.end(), [&](int a, int b) {

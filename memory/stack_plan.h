@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/units.h"
 
@@ -31,8 +32,10 @@ Bytes LivePeak(absl::Span<const LiveRange> ranges, Bytes alignment);
 // size, each improved by placing what makes the peak earlier and what leaves holes under it later;
 // the one with the least peak / live peak + 0.3 x mean extent / mean live bytes. `num_steps`
 // indices; sizes are rounded up to `alignment`. Deterministic: equal input gives an equal plan.
-// O(n^2) in the worst case.
-StackPlan PlanStack(absl::Span<const LiveRange> ranges, int num_steps, Bytes alignment);
+// O(n^2) in the worst case. `only`: a member of the portfolio to which the search is confined, such
+// as the winner of a plan that this one is a variant of; empty: all of them.
+StackPlan PlanStack(absl::Span<const LiveRange> ranges, int num_steps, Bytes alignment,
+                    absl::string_view only = "");
 
 // No two ranges that live at the same time share an address; extents and peak are what they claim.
 absl::Status Verify(const StackPlan& plan, absl::Span<const LiveRange> ranges, Bytes alignment);

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "runtime/board.h"
 #include "runtime/engine_loop.h"
+#include "runtime/needs.h"
 #include "runtime/predict.h"
 #include "runtime/prepare.h"
 #include "runtime/resident.h"
@@ -145,28 +146,35 @@ class EngineImpl final : public Engine {
   }
 
   // Levels of the memory ladder are made on the submitter's thread, and only as far as memory
-  // binds: while this job and those that are here do not fit with the levels that they have, this
-  // job and those of them that are behind get more.
+  // binds: state goes to the host, of this job and of those that are here, when they do not fit at
+  // once; tensors are made again when this job does not even fit alone. (With all state on the host
+  // jobs that each fit alone hardly ever do not fit at once.)
   absl::Status MakeLevels(PreparedJob* job) {
     const StepOptions options{.quantum = options_.quantum, .memory = options_.memory};
-    for (const LadderDepth depth : {LadderDepth::kStreamed, LadderDepth::kRecomputed}) {
-      std::vector<EngineLoop::Behind> others;
-      bool fits = true;
-      loop_.Call([&] {
-        fits = loop_.Fits(*job);
-        if (!fits) others = loop_.BehindIn(depth);
-      });
-      if (fits) return absl::OkStatus();
-      EBB_RETURN_IF_ERROR(Deepen(job->Base(), depth, *device_, options, &job->ladder));
+    std::vector<EngineLoop::Behind> others;
+    bool fits = true;
+    loop_.Call([&] {
+      fits = loop_.Fits(*job);
+      if (!fits) others = loop_.BehindIn(LadderDepth::kStreamed);
+    });
+    if (fits) return absl::OkStatus();
+    const auto deepen = [&](LadderDepth depth) {
       job->depth = depth;
-      for (EngineLoop::Behind& other : others) {
-        EBB_RETURN_IF_ERROR(Deepen(other.base, depth, *device_, options, &other.ladder));
-        EBB_ASSIGN_OR_RETURN(auto image, AllocateImage(device_->spec(), other.base.layout.bytes));
-        loop_.Call(
-            [&] { loop_.AddLevels(other.id, depth, std::move(other.ladder), std::move(image)); });
-      }
+      return Deepen(job->Base(), depth, *device_, options, &job->ladder);
+    };
+    EBB_RETURN_IF_ERROR(deepen(LadderDepth::kStreamed));
+    for (EngineLoop::Behind& other : others) {
+      EBB_RETURN_IF_ERROR(
+          Deepen(other.base, LadderDepth::kStreamed, *device_, options, &other.ladder));
+      EBB_ASSIGN_OR_RETURN(auto image, AllocateImage(device_->spec(), other.base.layout.bytes));
+      loop_.Call([&] {
+        loop_.AddLevels(other.id, LadderDepth::kStreamed, std::move(other.ladder),
+                        std::move(image));
+      });
     }
-    return absl::OkStatus();
+    const Verdict alone = Ask(Alone(), NeedsOf(JobId(), *job, device_->spec()));
+    if (alone.kind != Verdict::Kind::kNever) return absl::OkStatus();
+    return deepen(LadderDepth::kRecomputed);
   }
 
   std::unique_ptr<device::Device> device_;

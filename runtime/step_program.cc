@@ -30,7 +30,7 @@ Bytes& ClassOf(HeldBytes& held, graph::BufferClass cls) {
   return held.transient;
 }
 
-void PlanMemory(const device::Device& device, StepProgram* step) {
+void PlanMemory(const device::Device& device, absl::string_view strategy, StepProgram* step) {
   const int nodes = static_cast<int>(step->graph.nodes.size());
   std::vector<memory::LiveRange> ranges;
   for (const graph::Buffer& buffer : step->liveness.buffers) {
@@ -44,7 +44,7 @@ void PlanMemory(const device::Device& device, StepProgram* step) {
     ranges.push_back({workspace, n, n});
   }
   const Bytes alignment = device.spec().alignment;
-  step->plan = memory::PlanStack(ranges, nodes, alignment);
+  step->plan = memory::PlanStack(ranges, nodes, alignment, strategy);
 
   const size_t buffers = step->liveness.buffers.size();
   for (const memory::LiveRange& range : ranges) {
@@ -104,7 +104,7 @@ absl::StatusOr<std::unique_ptr<StepProgram>> BuildStep(Graph graph, const device
   EBB_ASSIGN_OR_RETURN(step->program, device.Compile(step->graph));
   EBB_ASSIGN_OR_RETURN(step->partition, partitioner::Split(step->graph, step->liveness,
                                                            {.quantum = options.quantum}));
-  PlanMemory(device, step.get());
+  PlanMemory(device, options.strategy, step.get());
   return step;
 }
 
@@ -134,7 +134,7 @@ absl::StatusOr<std::unique_ptr<StepProgram>> StreamStep(
   }
   if (!Survey(options.memory, step.get())) return step;
   EBB_ASSIGN_OR_RETURN(step->program, device.Compile(step->graph));
-  PlanMemory(device, step.get());
+  PlanMemory(device, base.plan.strategy, step.get());
   return step;
 }
 

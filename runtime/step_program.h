@@ -64,6 +64,7 @@ struct StepOptions {
   Bytes quantum;
   // 0: no limit. A step that needs more by its live bytes alone is neither compiled nor planned.
   Bytes memory;
+  std::string strategy = {};  // of the stack plan; empty: the best of all
 };
 
 // From a graph that has been lowered. `inputs` are left to the caller.
