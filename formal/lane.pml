@@ -1,7 +1,7 @@
 /*
  * A lane under asynchronous execution, for Spin: what scheduler/scheduler.cc grants, what
  * memory/lane.cc says to wait for, what runtime/engine_loop.cc enqueues, and two streams that
- * execute it at any pace. docs/scheduler.md says what is proven, tests/formal/lane_test.py does it.
+ * execute it at any pace. docs/scheduling.md says what is proven, tests/formal/lane_test.py does it.
  *
  * Sizes are small numbers. A launch is the number job * SUBS + sub-model. Launches of a stream
  * complete in order, so an event has a place instead of a name: to wait for it is to wait until so

@@ -2,7 +2,7 @@
 // come out (Next). No clock, thread, lock, device or log inside; the engine, the simulator and the
 // tests drive the same code. Thread rule: one owner thread.
 //
-// The rule (docs/scheduler.md): at most two steps are in flight in a lane; the older one leads.
+// The rule (docs/scheduling.md): at most two steps are in flight in a lane; the older one leads.
 //   the leader's next sub-model: always granted
 //   the follower's next sub-model s: granted iff U_F(s) + N_L <= A
 //   when the leader's step ends the follower leads; the head of the waiting queue may start at the
