@@ -32,7 +32,8 @@ absl::StatusOr<SoakJob> DrawJob(Draw& draw, SoakCatalog& catalog, Bytes pool) {
     job.model = catalog.models()[draw.Below(static_cast<int64_t>(catalog.models().size()))];
     EBB_ASSIGN_OR_RETURN(largest, catalog.LargestBatch(job.model, pool));
   }
-  job.batch = DrawBatch(draw, largest);
+  // With other quanta than the device's own, and with evaluations, a little less fits.
+  job.batch = DrawBatch(draw, std::max<int64_t>(1, largest * 96 / 100));
   job.steps = 2 + draw.Below(7);
   job.weight = static_cast<double>(1 + draw.Below(32)) / 8;
   job.priority = static_cast<int>(draw.Below(5)) - 2;
