@@ -30,6 +30,7 @@ absl::StatusOr<runtime::JobSpec> ZooJob(const std::string& model, int64_t batch,
   spec.batch_size = batch;
   spec.stop.steps = steps;
   spec.ladder.recompute = false;
+  spec.ladder.micro_batches = 1;
   spec.loss = zoo.loss;
   spec.optimizer = zoo.optimizer;
   return spec;

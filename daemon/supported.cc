@@ -99,6 +99,7 @@ constexpr absl::string_view kSupported[] = {"name",
                                             "resources.ladder.stream",
                                             "resources.ladder.swap",
                                             "resources.ladder.recompute",
+                                            "resources.ladder.micro_batches",
                                             "labels"};
 
 // Enum fields of which only some values are supported; unspecified always is.

@@ -179,6 +179,9 @@ absl::Status ResourcesFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   if (ladder.has_stream()) job->ladder.stream = ladder.stream();
   if (ladder.has_swap()) job->ladder.swap = ladder.swap();
   if (ladder.has_recompute()) job->ladder.recompute = ladder.recompute();
+  EBB_RETURN_IF_ERROR(
+      CheckCount("resources.ladder.micro_batches", ladder.micro_batches(), 0, 1 << 24));
+  job->ladder.micro_batches = ladder.micro_batches();
   return absl::OkStatus();
 }
 

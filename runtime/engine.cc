@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "runtime/board.h"
 #include "runtime/engine_loop.h"
+#include "runtime/micro_batch_choice.h"
 #include "runtime/needs.h"
 #include "runtime/predict.h"
 #include "runtime/prepare.h"
@@ -40,6 +41,7 @@ class EngineImpl final : public Engine {
     const PrepareOptions prepare{.quantum = options_.quantum, .memory = options_.memory};
     EBB_ASSIGN_OR_RETURN(std::unique_ptr<PreparedJob> prepared,
                          Prepare(std::move(spec), *device_, prepare));
+    EBB_ASSIGN_OR_RETURN(prepared, InMicroBatches(std::move(prepared), Alone(), *device_, prepare));
     EBB_RETURN_IF_ERROR(MakeLevels(prepared.get()));
     EBB_RETURN_IF_ERROR(CheckFits(*prepared, Alone(), *device_, options_.quantum));
     prepared->predicted_step = PredictStep(

@@ -360,9 +360,9 @@ absl::StatusOr<ExplainReport> EngineLoop::Explain(JobId id) const {
   report.pairs = co_run_->PairsOf(id);
   report.crowd = co_run_->Crowd();
   const DeviceSpec& spec = device_->spec();
-  report.numerics_key = absl::StrCat("device=", spec.kind, " (", spec.name,
-                                     ") threads_per_stream=", spec.threads_per_stream,
-                                     " batch=", job->prepared->spec.batch_size);
+  report.numerics_key = absl::StrCat(
+      "device=", spec.kind, " (", spec.name, ") threads_per_stream=", spec.threads_per_stream,
+      " batch=", job->prepared->spec.batch_size, " micro_batches=", PartsOf(job->prepared->spec));
   return report;
 }
 

@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "base/status.h"
 #include "runtime/batch_search.h"
+#include "runtime/micro_batch_choice.h"
 #include "runtime/needs.h"
 #include "runtime/predict.h"
 
@@ -25,15 +26,20 @@ int64_t RowsOf(const DataSource& source) {
 }
 
 std::string Refusal(const PreparedJob& job, const Verdict& verdict, int64_t largest) {
+  const MicroBatchChoice& micro = job.micro_batches;
   const std::string advice =
-      largest > 0 ? absl::StrCat("largest batch_size that fits: ", largest)
+      largest > 0
+          ? absl::StrCat(
+                "largest batch_size that fits",
+                micro.separable || PartsOf(job.spec) > 1 ? " without micro-batches: " : ": ",
+                largest)
       : BatchIsFree(job.spec)
           ? "it does not fit at any batch_size"
           : "the serialised graph binds the batch: give one with a smaller batch";
   return absl::StrCat(InWords(verdict, std::nullopt), " (", FormatBytes(job.resident.bytes),
                       " resident, ", FormatBytes(job.StagingInPool()), " staging, ",
                       FormatBytes(job.Peak()), " for a step of batch_size ", job.spec.batch_size,
-                      "); ", advice);
+                      "); ", micro.why_not, micro.why_not.empty() ? "" : "; ", advice);
 }
 
 // Jobs have taken what they need of the host's memory since they were submitted.
@@ -78,6 +84,12 @@ absl::StatusOr<int64_t> AutoBatch(const JobSpec& spec, const AdmissionState& pre
     return absl::InvalidArgumentError(
         "batch_size: auto: a serialised graph has its batch bound; give that number of rows");
   }
+  if (PartsOf(spec) > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("batch_size: auto: finds the largest batch that fits without micro-batches; "
+                     "give a number, or remove ",
+                     kMicroBatchesField));
+  }
   JobSpec unhurried = spec;  // a larger batch is not bought with time
   unhurried.ladder.recompute = false;
   // What is wrong with the job shows at any batch.
@@ -101,16 +113,16 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
   if (spec.batch_auto) {
     EBB_ASSIGN_OR_RETURN(spec.batch_size, AutoBatch(spec, present, device, options.quantum));
   }
-  EBB_ASSIGN_OR_RETURN(
-      const std::unique_ptr<PreparedJob> job,
-      Prepare(spec, device,
-              {.quantum = options.quantum, .memory = present.pool, .purpose = Purpose::kSizes}));
+  const AdmissionState alone = WithoutJobs(present);
+  const PrepareOptions prepare{
+      .quantum = options.quantum, .memory = present.pool, .purpose = Purpose::kSizes};
+  EBB_ASSIGN_OR_RETURN(std::unique_ptr<PreparedJob> job, Prepare(spec, device, prepare));
+  EBB_ASSIGN_OR_RETURN(job, InMicroBatches(std::move(job), alone, device, prepare));
   for (const LadderDepth depth : {LadderDepth::kStreamed, LadderDepth::kRecomputed}) {
     if (Ask(present, NeedsOf(JobId(), *job, device.spec())).kind == Verdict::Kind::kFitsNow) break;
     EBB_RETURN_IF_ERROR(Deepen(job->Base(), depth, device,
                                {.quantum = options.quantum, .memory = present.pool}, &job->ladder));
   }
-  const AdmissionState alone = WithoutJobs(present);
   const AdmissionJob own = NeedsOf(JobId(), *job, device.spec());
   const Verdict verdict = Ask(present, own);
   job->level = static_cast<size_t>(verdict.level);
@@ -143,6 +155,9 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
   std::optional<absl::Time> now;
   if (device.spec().profile.empty()) now = absl::Now();
   report.text = absl::StrCat(InWords(report.verdict, now), ": it ", InWords(report.verdict.ledger));
+  if (PartsOf(job->spec) > 1) {
+    absl::StrAppend(&report.text, "; in ", PartsOf(job->spec), " micro-batches");
+  }
   if (job->level > 0) absl::StrAppend(&report.text, "; at level '", level.name, "'");
   if (const auto left = HostLeft(present); left && level.host > *left) {
     absl::StrAppend(&report.text, "; a submit is refused until ", FormatBytes(level.host),

@@ -27,7 +27,7 @@ struct EstimateReport {
   Bytes alone;         // what it takes of the pool
   Bytes two;           // what two equal jobs take of it
   int64_t copies = 0;  // equal jobs that fit at once at the level of the verdict
-  // 0: none fits. Absent where the model binds its batch.
+  // 0: none fits. Absent where the model binds its batch. Without micro-batches.
   std::optional<int64_t> largest_alone, largest_beside_equal, largest_now;
   std::optional<Micros> step_time;  // alone; where the device has a model of time
 };

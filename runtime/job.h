@@ -80,6 +80,9 @@ struct LadderSpec {
   bool swap = true;     // and all weights
   // Saved tensors that are cheap to make again are made again.
   bool recompute = true;
+  // Equal parts of the batch that make one step; it changes the order of sums. 1: the whole batch
+  // at once. 0: as many as the pool makes necessary (runtime/micro_batch_choice.h).
+  int micro_batches = 0;
 };
 
 struct JobSpec {

@@ -33,6 +33,7 @@ const AdmissionJob* BatchNeeds::Of(int64_t batch) {
   if (is_new) {
     JobSpec tried = spec_;
     tried.batch_size = batch;
+    tried.ladder.micro_batches = 1;
     tried.train = {};  // the sizes do not depend on the data
     if (tried.val) tried.val = DataSource{};
     auto prepared = Prepare(std::move(tried), device_,

@@ -18,7 +18,8 @@ AdmissionJob NeedsOf(JobId id, const PreparedJob& job, const DeviceSpec& device)
 // Can the batch of this job's model be chosen? A serialised graph has its batch bound.
 bool BatchIsFree(const JobSpec& spec);
 
-// What a job takes with other batches than its own; each is planned once. Thread rule: one owner.
+// What a job takes with other batches than its own, whole; each is planned once. Thread rule: one
+// owner.
 class BatchNeeds {
  public:
   // All three must outlive it. What needs more than `memory` is not planned to the end.

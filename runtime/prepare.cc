@@ -17,12 +17,19 @@ namespace {
 using graph::Graph;
 using graph::Role;
 
-// Is `value` the input, or a view of it?
+// A micro-batch of a batch.
+bool IsPart(const graph::Node& node) {
+  return node.op->name == "Slice" && node.attrs.Ints("axes") == std::vector<int64_t>{0};
+}
+
+// Is `value` the input, a view of it, or one of a micro-batch of it?
 bool Shows(const Graph& graph, ValueId value, ValueId input) {
   while (value.valid() && value != input) {
     const NodeId producer = graph.value(value).producer;
-    if (!producer.valid() || !graph.node(producer).op->is_view) return false;
-    value = graph.node(producer).inputs[0];
+    if (!producer.valid()) return false;
+    const graph::Node& node = graph.node(producer);
+    if (!node.op->is_view && !IsPart(node)) return false;
+    value = node.inputs[0];
   }
   return value == input;
 }
@@ -58,6 +65,17 @@ absl::StatusOr<std::unique_ptr<StepProgram>> LowerAndBuild(Graph graph,
   EBB_ASSIGN_OR_RETURN(Graph lowered, device.Lower(std::move(graph)));
   return BuildStep(std::move(lowered), device,
                    {.quantum = options.quantum, .memory = options.memory});
+}
+
+std::string PartsInWords(const JobSpec& spec, const StepProgram& step) {
+  const int parts = PartsOf(spec);
+  std::string words =
+      absl::StrCat("trains in ", parts, " micro-batches of ", spec.batch_size / parts);
+  if (step.program != nullptr) {  // else it is one of the ladder's levels that runs
+    absl::StrAppend(&words, ": a step needs ", FormatBytes(step.plan.peak),
+                    " beside the job's state");
+  }
+  return words;
 }
 
 // Which data field feeds which input of the program.
@@ -123,6 +141,7 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
   }
   if (!(spec.weight > 0)) return absl::InvalidArgumentError("resources.weight must be positive");
   EBB_RETURN_IF_ERROR(Annotate(CheckMaxInFlight(spec.max_in_flight), "resources"));
+  EBB_RETURN_IF_ERROR(CheckMicroBatches(spec));
   return purpose == Purpose::kSizes ? absl::OkStatus() : CheckData(spec, device);
 }
 
@@ -140,7 +159,7 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
                                         .metrics = spec.metrics,
                                         .optimizer = spec.optimizer,
                                         .groups = spec.groups};
-  EBB_ASSIGN_OR_RETURN(Graph train, graph::BuildTrainingGraph(imported.graph, training));
+  EBB_ASSIGN_OR_RETURN(Graph train, TrainingGraphOf(spec, imported.graph, training));
   EBB_RETURN_IF_ERROR(CheckNodes(train));
   if (values == Values::kMake) {
     EBB_RETURN_IF_ERROR(CheckInitialValues(train, imported.weights));
@@ -150,6 +169,7 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
   }
   std::array<std::unique_ptr<StepProgram>, 2> steps;
   EBB_ASSIGN_OR_RETURN(steps[0], LowerAndBuild(std::move(train), device, options));
+  if (PartsOf(spec) > 1) job->warnings.push_back(PartsInWords(spec, *steps[0]));
   EBB_RETURN_IF_ERROR(Annotate(BindData(spec, spec.train, data::BatchSource::Order::kShuffled,
                                         steps[0].get(), &job->sources[0]),
                                "data.train"));

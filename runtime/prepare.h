@@ -17,6 +17,7 @@
 #include "runtime/host_buffer.h"
 #include "runtime/job.h"
 #include "runtime/ladder.h"
+#include "runtime/micro_batches.h"
 #include "runtime/resident_layout.h"
 #include "runtime/step_program.h"
 #include "runtime/steps.h"
@@ -53,6 +54,8 @@ struct PreparedJob {
   StepSequence::Shape steps;
   // What it takes of the host's memory, where that is counted: staged batches, and the result.
   std::shared_ptr<HostBudget::Share> host_share;
+  // Where it is too large and leaves the number of micro-batches open: why none helps.
+  MicroBatchChoice micro_batches;
   std::optional<Micros> predicted_step;  // alone, where the engine knows (runtime/predict.h)
   // Of the level in use.
   const MemoryPlan& plan() const { return *ladder[level]; }

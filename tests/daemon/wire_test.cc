@@ -176,6 +176,8 @@ TEST_F(WireTest, EveryPartReachesTheNativeSpec) {
   EXPECT_EQ(job.memory_max, MiB(1));
   EXPECT_TRUE(job.ladder.offload && job.ladder.stream);
   EXPECT_FALSE(job.ladder.swap);
+  EXPECT_EQ(job.ladder.micro_batches, 0);
+  EXPECT_EQ(Native({"resources={ladder: {micro_batches: 4}}"}).ladder.micro_batches, 4);
   EXPECT_EQ(job.labels.at("a"), "b");
 }
 
@@ -414,6 +416,7 @@ TEST_F(WireTest, ValuesOutOfRangeAreNamed) {
       {"resources.weight=0", "resources.weight"},
       {"resources.memory_max=-1", "resources.memory_max"},
       {"resources.max_in_flight=65", "resources: max_in_flight is 65; it must be within [1, 64]"},
+      {"resources.ladder.micro_batches=-1", "resources.ladder.micro_batches is -1; it must be"},
       {"resources.max_in_flight=-1", "resources: max_in_flight is -1"},
       {"model.overrides.dropout=1", "model.overrides.dropout"},
       {"model.reinit=[{match: a}]", "model.reinit[0]"},

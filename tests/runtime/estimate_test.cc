@@ -72,7 +72,8 @@ TEST(Estimate, SaysWhatTheEngineThenTakes) {
 TEST(Estimate, CopiesAndLargestBatchesAreExact) {
   const auto engine = MakeSim(GiB(3));
   runtime::JobSpec spec = ZooJob("resnet50", 8);
-  spec.ladder = {.offload = false, .stream = false, .swap = false, .recompute = false};
+  spec.ladder = {
+      .offload = false, .stream = false, .swap = false, .recompute = false, .micro_batches = 1};
   const EstimateReport report = Estimated(*engine, spec);
   const auto fits = [&](int64_t batch, int copies) {
     runtime::JobSpec other = spec;
@@ -107,7 +108,8 @@ TEST(Estimate, StateOnTheHostLeavesRoomForLargerBatches) {
   const auto engine = MakeSim(GiB(6));
   runtime::JobSpec spec = ZooJob("bert_base_128", 8);
   const EstimateReport with = Estimated(*engine, spec);
-  spec.ladder = {.offload = false, .stream = false, .swap = false, .recompute = false};
+  spec.ladder = {
+      .offload = false, .stream = false, .swap = false, .recompute = false, .micro_batches = 1};
   const EstimateReport without = Estimated(*engine, spec);
   EXPECT_EQ(with.copies, without.copies);
   EXPECT_GT(*with.largest_beside_equal, *without.largest_beside_equal);
@@ -190,7 +192,7 @@ TEST(AutoBatch, IsTheLargestThatRunsBesideTheJobsThatAreThere) {
 TEST(AutoBatch, IsTheLargestAloneWhereNothingIsLeft) {
   const auto engine = MakeSim(GiB(3));
   const runtime::LadderSpec resident = {
-      .offload = false, .stream = false, .swap = false, .recompute = false};
+      .offload = false, .stream = false, .swap = false, .recompute = false, .micro_batches = 1};
   runtime::JobSpec spec = ZooJob("resnet50", 1);
   spec.ladder = resident;
   const EstimateReport alone = Estimated(*engine, spec);

@@ -115,8 +115,10 @@ runtime::JobSpec MakeJob(const JobOptions& options) {
   spec.seed_init = options.seed;
   spec.seed_data = options.seed + 1;
   spec.seed_dropout = options.seed + 2;
-  if (!options.ladder)
-    spec.ladder = {.offload = false, .stream = false, .swap = false, .recompute = false};
+  if (!options.ladder) {
+    spec.ladder = {
+        .offload = false, .stream = false, .swap = false, .recompute = false, .micro_batches = 1};
+  }
   return spec;
 }
 
