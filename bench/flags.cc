@@ -24,6 +24,18 @@ absl::StatusOr<int64_t> Number(const std::string& flag, absl::string_view text, 
 
 }  // namespace
 
+namespace {
+
+// Before the work whose figures it would lose.
+absl::Status CheckJson(const Flags& flags) {
+  const auto it = flags.find("json");
+  if (it == flags.end() || std::ofstream(it->second, std::ios::app).good()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("--json: cannot write '", it->second,
+                                             "'; is it a file, and does its folder exist?"));
+}
+
+}  // namespace
+
 absl::StatusOr<Flags> ParseFlags(const Args& args, const std::set<std::string>& known) {
   Flags flags;
   for (size_t i = 0; i < args.size(); ++i) {
@@ -48,6 +60,7 @@ absl::StatusOr<Flags> ParseFlags(const Args& args, const std::set<std::string>& 
       return absl::InvalidArgumentError(absl::StrCat("--", parts.first, " is given twice"));
     }
   }
+  EBB_RETURN_IF_ERROR(CheckJson(flags));
   return flags;
 }
 
@@ -99,7 +112,7 @@ absl::Status WriteJson(const Flags& flags, const std::string& json) {
   file.close();
   if (file.fail()) {
     return absl::UnavailableError(
-        absl::StrCat("--json: cannot write '", it->second, "'; does its folder exist?"));
+        absl::StrCat("--json: cannot write '", it->second, "'; is there room for it?"));
   }
   return absl::OkStatus();
 }

@@ -36,10 +36,13 @@ std::string Refusal(const PreparedJob& job, const Verdict& verdict, int64_t larg
       : BatchIsFree(job.spec)
           ? "it does not fit at any batch_size"
           : "the serialised graph binds the batch: give one with a smaller batch";
-  return absl::StrCat(InWords(verdict, std::nullopt), " (", FormatBytes(job.resident.bytes),
-                      " resident, ", FormatBytes(job.StagingInPool()), " staging, ",
-                      FormatBytes(job.Peak()), " for a step of batch_size ", job.spec.batch_size,
-                      "); ", micro.why_not, micro.why_not.empty() ? "" : "; ", advice);
+  const MemoryPlan& plan = *job.ladder[static_cast<size_t>(verdict.level)];
+  return absl::StrCat(InWords(verdict, std::nullopt), " (",
+                      FormatBytes(plan.placement.device_bytes()), " resident, ",
+                      FormatBytes(job.StagingInPool()), " staging, ", FormatBytes(plan.Peak()),
+                      " for a step of batch_size ", job.spec.batch_size,
+                      verdict.level > 0 ? absl::StrCat(", at level '", plan.level, "'") : "", "); ",
+                      micro.why_not, micro.why_not.empty() ? "" : "; ", advice);
 }
 
 // Jobs have taken what they need of the host's memory since they were submitted.

@@ -175,7 +175,7 @@ def main():
     for path in files:
         try:
             plots = draw(json.loads(path.read_text()))
-        except (Bad, ValueError) as error:  # the latter: it is no JSON, or no text
+        except (Bad, ValueError, OSError) as error:  # it is no JSON, no text or no file
             sys.exit(f"plots: {path}: {error}")
         for suffix, svg in plots.items():
             target = args.to / f"{path.stem}{suffix}.svg"

@@ -38,7 +38,7 @@ struct Training {
 
   // All submitted at instant 0.
   Training(const std::string& profile, CoRunMode mode, const std::vector<runtime::JobSpec>& specs,
-           const std::string& constants = "{}") {
+           const std::string& constants = "{}", std::optional<Micros> hold_at = std::nullopt) {
     auto loaded = device::LoadSimProfile(profile);
     EXPECT_TRUE(loaded.ok()) << loaded.status();
     if (constants != "{}") loaded = device::OverrideSimProfile(*loaded, constants, "the test");
@@ -56,7 +56,11 @@ struct Training {
       EXPECT_TRUE(job.ok()) << job.status();
       jobs.push_back(*job);
     }
-    device->ReleaseClock();
+    if (hold_at) {
+      device->HoldAt(*hold_at);
+    } else {
+      device->ReleaseClock();
+    }
   }
   // Until all have ended, in device time.
   double Wall() {
@@ -109,7 +113,7 @@ CoRunPair PairAt(Training& run, Micros at) {
 
 TEST(CoRunEngine, ThePairIsTriedAgainWhenAWeightChanges) {
   Training run("h200-141gb", CoRunMode::kAuto, {ResNet50(1500, 100'000), ResNet50(1500, 100'000)},
-               kCrowded);
+               kCrowded, Micros(500'000));
   CoRunPair pair = PairAt(run, Micros(500'000));
   EXPECT_EQ(pair.state, CoRunPair::State::kMeasuringAlone);
   EXPECT_EQ(pair.other, run.jobs[1]);
