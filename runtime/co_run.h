@@ -1,6 +1,6 @@
 // Co-running must pay: decides which pairs of jobs take turns instead of running together, from
-// what their launches took on the device's clock (docs/scheduling.md, "Co-running must pay"). A pure
-// state machine: no clock, thread or device inside. Thread rule: one owner thread.
+// what their launches took on the device's clock (docs/scheduling.md, "Co-running must pay"). A
+// pure state machine: no clock, thread or device inside. Thread rule: one owner thread.
 //
 //   solo time of a sub-model   the median of launches that shared the device with no other job; of
 //   a

@@ -55,7 +55,10 @@ EngineLoop::~EngineLoop() {
   }
   if (aux_stream_.valid()) device_->DestroyStream(aux_stream_);
   for (const auto& stream : launches_) {
-    for (const Launch& launch : stream) device_->Release(launch.event);
+    for (const Launch& launch : stream) {
+      device_->Release(launch.event);
+      for (const device::EventId part : launch.parts) device_->Release(part);
+    }
   }
   for (const AuxOp& op : aux_ops_) device_->Release(op.event);
   jobs_.clear();
@@ -169,15 +172,26 @@ bool EngineLoop::HarvestLaunches() {
     while (!stream.empty()) {
       const device::EventState state = device_->Query(stream.front().event);
       if (!state.complete) break;
-      const Launch launch = stream.front();
+      const Launch launch = std::move(stream.front());
       stream.pop_front();
-      device_->Release(launch.event);
-      events_.erase(launch.seq);
-      OnComplete(launch, state);
+      OnComplete(launch, Finish(launch, state));
       any = true;
     }
   }
   return any;
+}
+
+// What became of the whole launch, whose events are forgotten.
+device::EventState EngineLoop::Finish(const Launch& launch, device::EventState state) {
+  for (const device::EventId part : launch.parts) {
+    const device::EventState before = device_->Query(part);
+    EBB_CHECK(before.complete);
+    if (!before.status.ok()) state.status = before.status;
+    device_->Release(part);
+  }
+  device_->Release(launch.event);
+  events_.erase(launch.seq);
+  return state;
 }
 
 void EngineLoop::OnComplete(const Launch& launch, const device::EventState& state) {
@@ -278,15 +292,17 @@ void EngineLoop::EndStepEnqueue(ActiveJob& job, device::StreamId stream, int pro
 
 // The main stream computes; what is copied between host and stack runs on two streams beside it,
 // from when the launch may touch its memory, and is complete when the launch is.
-void EngineLoop::LaunchSubModel(const Lane& lane, End end, const StepProgram& step, int sub_model,
-                                const device::Bindings& bindings) {
+std::vector<device::EventId> EngineLoop::LaunchSubModel(const Lane& lane, End end,
+                                                        const StepProgram& step, int sub_model,
+                                                        const device::Bindings& bindings) {
   const auto e = static_cast<size_t>(end);
   const device::StreamId stream = lane.streams[e];
   const device::StreamId fetches = lane.fetch_streams[e], stores = lane.store_streams[e];
+  std::vector<device::EventId> parts;
   const auto after = [&](device::StreamId waits, device::StreamId runs) {
     const device::EventId event = device_->Record(runs);
     device_->Wait(waits, event);
-    device_->Release(event);
+    parts.push_back(event);
   };
   const auto copy = [&](device::StreamId on, const std::vector<NodeId>& nodes) {
     for (const NodeId id : nodes) {
@@ -306,7 +322,7 @@ void EngineLoop::LaunchSubModel(const Lane& lane, End end, const StepProgram& st
   if (step.traffic.empty() || !step.traffic[sub_model].copies()) {
     const partitioner::SubModel& sub = step.partition.sub_models[sub_model];
     compute(sub.first, sub.last);
-    return;
+    return parts;
   }
   const graph::Traffic& traffic = step.traffic[sub_model];
   const bool fetch = !traffic.fetch_now.empty() || !traffic.fetch_ahead.empty();
@@ -325,6 +341,7 @@ void EngineLoop::LaunchSubModel(const Lane& lane, End end, const StepProgram& st
   }
   if (!traffic.fetch_ahead.empty()) after(stream, fetches);
   if (!traffic.store.empty() || !traffic.store_last.empty()) after(stream, stores);
+  return parts;
 }
 
 void EngineLoop::Dispatch(const Decision& decision) {
@@ -343,13 +360,15 @@ void EngineLoop::Dispatch(const Decision& decision) {
   const StepProgram& step = *job->prepared->programs()[program];
   const device::Bindings& bindings =
       job->Bind(program, decision.end, lane.region->base(), scheduler_->lane(lane.id).size());
-  LaunchSubModel(lane, decision.end, step, decision.sub_model, bindings);
+  std::vector<device::EventId> parts =
+      LaunchSubModel(lane, decision.end, step, decision.sub_model, bindings);
   if (decision.last) EndStepEnqueue(*job, stream, program);
 
   const device::EventId event = device_->Record(stream);
   events_[decision.seq] = event;
   launches_[stream_index].push_back({.seq = decision.seq,
                                      .event = event,
+                                     .parts = std::move(parts),
                                      .job = decision.job,
                                      .stream = stream_index,
                                      .first = decision.first,

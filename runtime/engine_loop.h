@@ -87,6 +87,9 @@ class EngineLoop {
   struct Launch {
     scheduler::LaunchSeq seq;
     device::EventId event;
+    // Recorded on the way, complete when `event` is: each tells of failures before it that no later
+    // one repeats.
+    std::vector<device::EventId> parts;
     JobId job;
     int stream = 0;  // index: lane * 2 + end
     bool first = false;
@@ -104,10 +107,13 @@ class EngineLoop {
   void DrainCommands();
   bool HarvestLaunches();
   bool HarvestAuxiliary();
+  device::EventState Finish(const Launch& launch, device::EventState state);
   void OnComplete(const Launch& launch, const device::EventState& state);
   void Dispatch(const scheduler::Decision& decision);
-  void LaunchSubModel(const Lane& lane, memory::End end, const StepProgram& step, int sub_model,
-                      const device::Bindings& bindings);
+  // Returns the events that it recorded on the way.
+  std::vector<device::EventId> LaunchSubModel(const Lane& lane, memory::End end,
+                                              const StepProgram& step, int sub_model,
+                                              const device::Bindings& bindings);
   void BeginStep(ActiveJob& job, const scheduler::Decision& decision, Lane& lane);
   void EndStepEnqueue(ActiveJob& job, device::StreamId stream, int program);
   void SampleLedger();
