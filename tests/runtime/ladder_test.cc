@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+
+#include "device/forwarding_device.h"
+#include "device/sim/sim_device.h"
 #include "runtime/admission.h"
 #include "tests/testing/jobs.h"
 
@@ -167,6 +171,66 @@ TEST(Ladder, AStepTooLargeForThePoolMakesTensorsAgain) {
   EXPECT_THAT(LevelOf(*engine, *job), ::testing::StartsWith("recompute"));
   EXPECT_EQ(WaitUntilFinal(*engine, *job).state, JobState::kSucceeded);
   EXPECT_EQ(Fingerprint(*engine, *job), solo);
+}
+
+// Its `nth` launch fails, which the next event of that stream says, and no other.
+class FailsOneLaunch : public device::ForwardingDevice {
+ public:
+  FailsOneLaunch(std::unique_ptr<device::Device> inner, int nth)
+      : ForwardingDevice(std::move(inner)), left_(nth) {}
+  void Launch(device::StreamId stream, const device::LaunchArgs& args) override {
+    if (--left_ == 0) failing_ = stream;
+    ForwardingDevice::Launch(stream, args);
+  }
+  device::EventId Record(device::StreamId stream) override {
+    const device::EventId event = ForwardingDevice::Record(stream);
+    if (stream == failing_) failed_ = event;
+    if (stream == failing_) failing_ = device::StreamId();
+    return event;
+  }
+  void Copy(device::StreamId stream, void* to, const void* from, Bytes bytes) override {
+    ++copies_;
+    ForwardingDevice::Copy(stream, to, from, bytes);
+  }
+  int copies() const { return copies_; }
+  device::EventState Query(device::EventId event) const override {
+    device::EventState state = ForwardingDevice::Query(event);
+    if (event == failed_) state.status = absl::InternalError("it was made to fail");
+    return state;
+  }
+
+ private:
+  int left_;
+  std::atomic<int> copies_ = 0;
+  device::StreamId failing_;
+  device::EventId failed_;
+};
+
+TEST(Ladder, EveryFailureOfALaunchThatCopiesStateEndsItsJob) {
+  runtime::JobSpec spec =
+      MakeJob({.optim = Optim::kAdam, .batch = 32, .width = 256, .layers = 6, .steps = 4});
+  spec.model.reinit.clear();
+  spec.train = {};
+  for (int nth = 1; nth <= 40; ++nth) {
+    auto sim = *device::OpenSim("v100-16gb", {});
+    device::SimDevice* const clock = sim.get();
+    auto device = std::make_unique<FailsOneLaunch>(std::move(sim), nth);
+    const FailsOneLaunch& counts = *device;
+    const auto engine =
+        *Engine::Create(std::move(device), {.memory = MiB(6), .quantum = KiB(64), .max_lanes = 1});
+    clock->HoldClock();  // until both are there, so that they share the pool from the start
+    const auto a = engine->Submit(spec);
+    const auto b = engine->Submit(spec);
+    ASSERT_TRUE(a.ok() && b.ok()) << a.status() << b.status();
+    clock->ReleaseClock();
+    int failed = 0;
+    for (const JobId job : {*a, *b}) {
+      const runtime::JobInfo info = WaitUntilFinal(*engine, job);
+      failed += info.state == JobState::kFailed && info.reason == runtime::EndReason::kDevice;
+    }
+    EXPECT_EQ(failed, 1) << nth;
+    EXPECT_GT(counts.copies(), 32) << nth;  // inputs and metrics alone are at most 32
+  }
 }
 
 TEST(Ladder, LevelsThatTheSpecExcludesAreNotTaken) {
