@@ -13,37 +13,18 @@ namespace {
 
 using runtime::JobState;
 
-std::string Solo(const JobOptions& options) {
-  const auto engine = MakeEngine({.memory = MiB(64)});
-  const auto job = engine->Submit(MakeJob(options));
-  EXPECT_TRUE(job.ok()) << job.status();
-  EXPECT_EQ(WaitUntilFinal(*engine, *job).state, JobState::kSucceeded);
-  return Fingerprint(*engine, *job);
-}
-
 std::vector<JobOptions> Subjects() {
-  std::vector<JobOptions> subjects;
-  for (const Net net : {Net::kMlp, Net::kCnn}) {
-    for (const Optim optim : {Optim::kSgd, Optim::kAdam}) {
-      subjects.push_back({.net = net,
-                          .optim = optim,
-                          .batch = 48,
-                          .width = net == Net::kMlp ? 96 : 12,
-                          .steps = 40,
-                          .seed = 11,
-                          .validate = true});
-    }
-  }
-  return subjects;
+  return FourKinds({.batch = 48, .steps = 40, .seed = 11, .validate = true}, 96, 12);
 }
 
 TEST(CoTraining, TwoRunsAloneGiveTheSameBits) {
-  for (const JobOptions& subject : Subjects()) EXPECT_EQ(Solo(subject), Solo(subject));
+  for (const JobOptions& subject : Subjects())
+    EXPECT_EQ(SoloFingerprint(subject), SoloFingerprint(subject));
 }
 
 TEST(CoTraining, GivesTheBitsOfASoloRunUnderRandomNeighboursPausesAndCancels) {
   std::vector<std::string> solo;
-  for (const JobOptions& subject : Subjects()) solo.push_back(Solo(subject));
+  for (const JobOptions& subject : Subjects()) solo.push_back(SoloFingerprint(subject));
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);

@@ -21,22 +21,8 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using Kind = runtime::Verdict::Kind;
 
-runtime::JobSpec ZooJob(const std::string& name, int64_t batch) {
-  runtime::JobSpec spec;
-  spec.name = name;
-  spec.model.zoo = name;
-  spec.batch_size = batch;
-  spec.stop.steps = int64_t{1} << 40;
-  const auto zoo = model::BuildZooModel(name, 1);
-  EXPECT_TRUE(zoo.ok()) << zoo.status();
-  spec.loss = zoo->loss;
-  spec.optimizer = zoo->optimizer;
-  return spec;
-}
-std::unique_ptr<Engine> MakeSim(Bytes memory) {
-  auto engine = Engine::Create(*device::OpenSim("v100-16gb", {}), {.memory = memory});
-  EXPECT_TRUE(engine.ok()) << engine.status();
-  return *std::move(engine);
+runtime::JobSpec Endless(const std::string& model, int64_t batch) {
+  return ZooJob(model, batch, int64_t{1} << 40);
 }
 EstimateReport Estimated(const Engine& engine, const runtime::JobSpec& spec) {
   const auto report = engine.Estimate(spec);
@@ -50,8 +36,8 @@ JobId Submitted(Engine& engine, const runtime::JobSpec& spec) {
 }
 
 TEST(Estimate, SaysWhatTheEngineThenTakes) {
-  const auto engine = MakeSim(GiB(4));
-  const runtime::JobSpec spec = ZooJob("mobilenet_v2", 8);
+  const auto engine = MakeSimEngine(GiB(4));
+  const runtime::JobSpec spec = Endless("mobilenet_v2", 8);
   const EstimateReport report = Estimated(*engine, spec);
   EXPECT_EQ(report.verdict.kind, Kind::kFitsNow);
   EXPECT_THAT(report.text, StartsWith("fits now: it needs "));
@@ -70,10 +56,9 @@ TEST(Estimate, SaysWhatTheEngineThenTakes) {
 }
 
 TEST(Estimate, CopiesAndLargestBatchesAreExact) {
-  const auto engine = MakeSim(GiB(3));
-  runtime::JobSpec spec = ZooJob("resnet50", 8);
-  spec.ladder = {
-      .offload = false, .stream = false, .swap = false, .recompute = false, .micro_batches = 1};
+  const auto engine = MakeSimEngine(GiB(3));
+  runtime::JobSpec spec = Endless("resnet50", 8);
+  spec.ladder = AllResident();
   const EstimateReport report = Estimated(*engine, spec);
   const auto fits = [&](int64_t batch, int copies) {
     runtime::JobSpec other = spec;
@@ -105,17 +90,16 @@ TEST(Estimate, CopiesAndLargestBatchesAreExact) {
 }
 
 TEST(Estimate, StateOnTheHostLeavesRoomForLargerBatches) {
-  const auto engine = MakeSim(GiB(6));
-  runtime::JobSpec spec = ZooJob("bert_base_128", 8);
+  const auto engine = MakeSimEngine(GiB(6));
+  runtime::JobSpec spec = Endless("bert_base_128", 8);
   const EstimateReport with = Estimated(*engine, spec);
-  spec.ladder = {
-      .offload = false, .stream = false, .swap = false, .recompute = false, .micro_batches = 1};
+  spec.ladder = AllResident();
   const EstimateReport without = Estimated(*engine, spec);
   EXPECT_EQ(with.copies, without.copies);
   EXPECT_GT(*with.largest_beside_equal, *without.largest_beside_equal);
   EXPECT_GT(*with.largest_alone, *without.largest_alone);
   // The engine takes two of that batch, and says where their state is.
-  spec = ZooJob("bert_base_128", *with.largest_beside_equal);
+  spec = Endless("bert_base_128", *with.largest_beside_equal);
   const EstimateReport one = Estimated(*engine, spec);
   EXPECT_EQ(one.verdict.kind, Kind::kFitsNow) << one.text;
   const std::vector<JobId> jobs = {Submitted(*engine, spec), Submitted(*engine, spec)};
@@ -125,14 +109,14 @@ TEST(Estimate, StateOnTheHostLeavesRoomForLargerBatches) {
 }
 
 TEST(Estimate, WhatNeverFitsIsAnAnswerAndWhatIsWrongIsTheSubmitsError) {
-  const auto engine = MakeSim(GiB(2));
-  const EstimateReport report = Estimated(*engine, ZooJob("resnet50", 4000));
+  const auto engine = MakeSimEngine(GiB(2));
+  const EstimateReport report = Estimated(*engine, Endless("resnet50", 4000));
   EXPECT_EQ(report.verdict.kind, Kind::kNever);
   EXPECT_EQ(report.copies, 0);
   EXPECT_FALSE(report.step_time.has_value());
-  EXPECT_EQ(report.text, engine->Submit(ZooJob("resnet50", 4000)).status().message());
+  EXPECT_EQ(report.text, engine->Submit(Endless("resnet50", 4000)).status().message());
 
-  std::vector<runtime::JobSpec> wrong(4, ZooJob("resnet50", 8));
+  std::vector<runtime::JobSpec> wrong(4, Endless("resnet50", 8));
   wrong[0].model.zoo = "resnet18";
   wrong[1].weight = 0;
   wrong[2].stop = {};
@@ -166,16 +150,16 @@ TEST(Estimate, NeedsNoDataOnADeviceThatComputes) {
 // --- batch_size: auto ----------------------------------------------------------------------------
 
 runtime::JobSpec AutoJob(const std::string& name) {
-  runtime::JobSpec spec = ZooJob(name, 0);
+  runtime::JobSpec spec = Endless(name, 0);
   spec.batch_auto = true;
   spec.ladder.recompute = false;  // automatic batches go without, so what they are held against too
   return spec;
 }
 
 TEST(AutoBatch, IsTheLargestThatRunsBesideTheJobsThatAreThere) {
-  const auto engine = MakeSim(GiB(3));
-  const EstimateReport alone = Estimated(*engine, ZooJob("resnet50", 1));
-  const JobId first = Submitted(*engine, ZooJob("vgg16", 1));
+  const auto engine = MakeSimEngine(GiB(3));
+  const EstimateReport alone = Estimated(*engine, Endless("resnet50", 1));
+  const JobId first = Submitted(*engine, Endless("vgg16", 1));
   const EstimateReport beside = Estimated(*engine, AutoJob("resnet50"));
   EXPECT_LT(*beside.largest_now, *alone.largest_alone);
   EXPECT_EQ(beside.batch_size, runtime::RoundedBatch(*beside.largest_now));
@@ -190,16 +174,14 @@ TEST(AutoBatch, IsTheLargestThatRunsBesideTheJobsThatAreThere) {
 }
 
 TEST(AutoBatch, IsTheLargestAloneWhereNothingIsLeft) {
-  const auto engine = MakeSim(GiB(3));
-  const runtime::LadderSpec resident = {
-      .offload = false, .stream = false, .swap = false, .recompute = false, .micro_batches = 1};
-  runtime::JobSpec spec = ZooJob("resnet50", 1);
-  spec.ladder = resident;
+  const auto engine = MakeSimEngine(GiB(3));
+  runtime::JobSpec spec = Endless("resnet50", 1);
+  spec.ladder = AllResident();
   const EstimateReport alone = Estimated(*engine, spec);
   spec.batch_size = *alone.largest_alone;
   Submitted(*engine, spec);
   spec = AutoJob("resnet50");
-  spec.ladder = resident;
+  spec.ladder = AllResident();
   const EstimateReport report = Estimated(*engine, spec);
   EXPECT_EQ(*report.largest_now, 0);
   EXPECT_EQ(report.batch_size, runtime::RoundedBatch(*alone.largest_alone));
@@ -208,7 +190,7 @@ TEST(AutoBatch, IsTheLargestAloneWhereNothingIsLeft) {
 }
 
 TEST(AutoBatch, IsAtMostTheRowsAndTheCap) {
-  const auto engine = MakeSim(GiB(15));
+  const auto engine = MakeSimEngine(GiB(15));
   std::map<std::string, graph::HostTensor> fields;
   fields["x"] = graph::HostTensor::Zeros({graph::DType::kF32, {21, 3, 224, 224}});
   fields["label"] = graph::HostTensor::Zeros({graph::DType::kI64, {21}});
@@ -232,7 +214,7 @@ TEST(AutoBatch, RefusesWhatHasNoBatchToChoose) {
   const absl::Status bound = engine->Submit(spec).status();
   EXPECT_EQ(bound.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(bound.message()), HasSubstr("has its batch bound"));
-  const auto small = MakeSim(MiB(256));
+  const auto small = MakeSimEngine(MiB(256));
   const absl::Status never = small->Submit(AutoJob("vgg16")).status();
   EXPECT_EQ(never.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(never.message()), HasSubstr("does not fit at any batch_size"));

@@ -58,23 +58,6 @@ TEST(CheapestLevels, FindALevelThatPaysOnlyWhenAllTakeIt) {
 
 TEST(CheapestLevels, NobodyNeedsNothing) { EXPECT_TRUE(Choose(0, {})->empty()); }
 
-std::vector<JobOptions> Subjects() {
-  std::vector<JobOptions> subjects;
-  for (const Net net : {Net::kMlp, Net::kCnn}) {
-    for (const Optim optim : {Optim::kSgd, Optim::kAdam}) {
-      subjects.push_back({.net = net,
-                          .optim = optim,
-                          .batch = 32,
-                          .width = net == Net::kMlp ? 192 : 48,
-                          .layers = 6,
-                          .steps = 30,
-                          .seed = 5,
-                          .validate = true});
-    }
-  }
-  return subjects;
-}
-
 std::string LevelOf(const Engine& engine, JobId job) {
   const auto report = engine.Explain(job);
   if (!report.ok()) return "ended";
@@ -82,14 +65,6 @@ std::string LevelOf(const Engine& engine, JobId job) {
     if (level.in_use) return level.name;
   }
   return "waiting";
-}
-
-std::string Solo(const JobOptions& options) {
-  const auto engine = MakeEngine({.memory = MiB(64)});
-  const auto job = engine->Submit(MakeJob(options));
-  EXPECT_TRUE(job.ok()) << job.status();
-  EXPECT_EQ(WaitUntilFinal(*engine, *job).state, JobState::kSucceeded);
-  return Fingerprint(*engine, *job);
 }
 
 // The pool that `jobs` equal jobs need with all state resident.
@@ -102,8 +77,9 @@ Bytes ResidentNeed(const JobOptions& options, int jobs) {
 }
 
 TEST(Ladder, StateOnTheHostGivesTheBitsOfARunWithItOnTheDevice) {
-  for (const JobOptions& subject : Subjects()) {
-    const std::string solo = Solo(subject);
+  const JobOptions common = {.batch = 32, .layers = 6, .steps = 30, .seed = 5, .validate = true};
+  for (const JobOptions& subject : FourKinds(common, 192, 48)) {
+    const std::string solo = SoloFingerprint(subject);
     // Less than two of them need: at least one level is climbed.
     const Bytes both = ResidentNeed(subject, 2), one = ResidentNeed(subject, 1);
     int streamed = 0;
@@ -131,7 +107,7 @@ TEST(Ladder, StateOnTheHostGivesTheBitsOfARunWithItOnTheDevice) {
 TEST(Ladder, AJobClimbsWhenAnotherComesAndGoesBackWhenItLeaves) {
   const JobOptions subject = {
       .optim = Optim::kAdam, .batch = 32, .width = 256, .layers = 6, .steps = 400, .seed = 5};
-  const std::string solo = Solo(subject);
+  const std::string solo = SoloFingerprint(subject);
   const Bytes memory =
       ResidentNeed(subject, 1) + (ResidentNeed(subject, 2) - ResidentNeed(subject, 1)) / 2;
   const auto engine = MakeCheckedEngine({.memory = memory, .quantum = KiB(64)});
@@ -158,7 +134,7 @@ TEST(Ladder, AJobClimbsWhenAnotherComesAndGoesBackWhenItLeaves) {
 TEST(Ladder, AStepTooLargeForThePoolMakesTensorsAgain) {
   // Its activations dwarf its state.
   const JobOptions subject = {.net = Net::kCnn, .batch = 400, .width = 16, .steps = 12, .seed = 5};
-  const std::string solo = Solo(subject);
+  const std::string solo = SoloFingerprint(subject);
   const Bytes one = ResidentNeed(subject, 1);
   const Bytes memory = one - one / 25;
   JobOptions without = subject;

@@ -52,26 +52,6 @@ runtime::JobSpec BigBatch(int64_t steps = 20) {
   return spec;
 }
 
-runtime::JobSpec ZooJob(const std::string& name, int64_t batch, int64_t steps) {
-  runtime::JobSpec spec;
-  spec.name = spec.model.zoo = name;
-  spec.batch_size = batch;
-  spec.stop.steps = steps;
-  const auto zoo = model::BuildZooModel(name, 1);
-  EXPECT_TRUE(zoo.ok()) << zoo.status();
-  if (zoo.ok()) {
-    spec.loss = zoo->loss;
-    spec.optimizer = zoo->optimizer;
-  }
-  return spec;
-}
-
-std::unique_ptr<Engine> MakeSim(Bytes memory) {
-  auto engine = Engine::Create(*device::OpenSim("v100-16gb", {}), {.memory = memory});
-  EXPECT_TRUE(engine.ok()) << engine.status();
-  return *std::move(engine);
-}
-
 struct Trained {
   JobInfo info;
   std::string bits;
@@ -155,7 +135,7 @@ TEST(MicroBatches, EvaluationIsThatOfTheWholeBatch) {
 }
 
 TEST(MicroBatches, AreSaidInTheNumericsKey) {
-  const auto engine = MakeSim(GiB(8));
+  const auto engine = MakeSimEngine(GiB(8));
   runtime::JobSpec spec = ZooJob("bert_base_128", 8, int64_t{1} << 40);
   spec.ladder.micro_batches = 2;
   const auto job = engine->Submit(spec);
@@ -213,7 +193,7 @@ TEST(MicroBatches, OneMeansTheWholeBatchOrARefusal) {
 }
 
 TEST(MicroBatches, StatisticsOfTheBatchForbidThem) {
-  const auto engine = MakeSim(GiB(2));
+  const auto engine = MakeSimEngine(GiB(2));
   runtime::JobSpec spec = ZooJob("resnet50", 400, 1);
   const absl::Status never = engine->Submit(spec).status();
   EXPECT_EQ(never.code(), absl::StatusCode::kResourceExhausted);
@@ -227,7 +207,7 @@ TEST(MicroBatches, StatisticsOfTheBatchForbidThem) {
 }
 
 TEST(MicroBatches, TransformersRunAtBatchesFarAboveTheLargest) {
-  const auto engine = MakeSim(GiB(15));
+  const auto engine = MakeSimEngine(GiB(15));
   runtime::JobSpec spec = ZooJob("gpt2", 64, 3);
   const auto estimate = engine->Estimate(spec);
   ASSERT_TRUE(estimate.ok()) << estimate.status();
@@ -244,7 +224,7 @@ TEST(MicroBatches, TransformersRunAtBatchesFarAboveTheLargest) {
 }
 
 TEST(MicroBatches, AnAutomaticBatchIsWhole) {
-  const auto engine = MakeSim(GiB(6));
+  const auto engine = MakeSimEngine(GiB(6));
   runtime::JobSpec spec = ZooJob("vgg16", 0, 1);
   spec.batch_auto = true;
   const auto job = engine->Submit(spec);

@@ -22,22 +22,6 @@ using runtime::JobInfo;
 using runtime::JobState;
 using ::testing::HasSubstr;
 
-// As measurements train it, without weights and data.
-runtime::JobSpec ZooJob(const std::string& name, int64_t batch, int64_t steps) {
-  runtime::JobSpec spec;
-  spec.name = name;
-  spec.model.zoo = name;
-  spec.batch_size = batch;
-  spec.stop.steps = steps;
-  const auto zoo = model::BuildZooModel(name, 1);
-  EXPECT_TRUE(zoo.ok()) << zoo.status();
-  if (zoo.ok()) {
-    spec.loss = zoo->loss;
-    spec.optimizer = zoo->optimizer;
-  }
-  return spec;
-}
-
 std::shared_ptr<const data::DataSet> ImageNetLike(int64_t rows) {
   std::map<std::string, graph::HostTensor> fields;
   fields["x"] = RandomTensor({graph::DType::kF32, {rows, 3, 224, 224}}, 1);
@@ -45,14 +29,6 @@ std::shared_ptr<const data::DataSet> ImageNetLike(int64_t rows) {
   auto set = data::DataSet::Create(std::move(fields));
   EXPECT_TRUE(set.ok()) << set.status();
   return *set;
-}
-
-std::unique_ptr<Engine> MakeSim(const std::string& profile, Bytes memory) {
-  auto device = device::OpenSim(profile, {});
-  EXPECT_TRUE(device.ok()) << device.status();
-  auto engine = Engine::Create(*std::move(device), {.memory = memory});
-  EXPECT_TRUE(engine.ok()) << engine.status();
-  return *std::move(engine);
 }
 
 // The batch that a refusal says would fit.
@@ -87,7 +63,7 @@ TEST(ZooJob, TrainsOnCpuFromDrawnWeights) {
 }
 
 TEST(ZooJob, NamesTheModelsWhenThereIsNoSuch) {
-  const auto engine = MakeSim("v100-16gb", GiB(1));
+  const auto engine = MakeSimEngine(GiB(1));
   runtime::JobSpec spec = ZooJob("resnet50", 1, 1);
   spec.model.zoo = "resnet18";
   const absl::Status status = engine->Submit(spec).status();
@@ -97,7 +73,7 @@ TEST(ZooJob, NamesTheModelsWhenThereIsNoSuch) {
 }
 
 TEST(ZooJob, EveryModelRunsOnASimulatedDeviceWithoutWeightsOrData) {
-  const auto engine = MakeSim("v100-16gb", GiB(15));
+  const auto engine = MakeSimEngine(GiB(15));
   for (const model::ZooEntry& entry : model::Zoo()) {
     const auto job = engine->Submit(ZooJob(std::string(entry.name), 4, 3));
     ASSERT_TRUE(job.ok()) << entry.name << ": " << job.status();
@@ -136,12 +112,16 @@ TEST(ZooJob, PlansOfASimulatedDeviceStayCloseToTheLiveBytes) {
 }
 
 TEST(ZooJob, ARefusalNamesTheLargestBatchThatFits) {
-  const auto engine = MakeSim("v100-16gb", GiB(2));
-  const int64_t batch = LargestOf(engine->Submit(ZooJob("resnet50", 4000, 1)).status());
+  const auto engine = MakeSimEngine(GiB(2));
+  runtime::JobSpec spec = ZooJob("resnet50", 4000, 1);
+  spec.ladder = AllResident();
+  const int64_t batch = LargestOf(engine->Submit(spec).status());
   ASSERT_GT(batch, 4);
-  ASSERT_LT(batch, 80);
-  EXPECT_EQ(LargestOf(engine->Submit(ZooJob("resnet50", batch + 1, 1)).status()), batch);
-  const auto job = engine->Submit(ZooJob("resnet50", batch, 1));
+  ASSERT_LT(batch, 30);
+  spec.batch_size = batch + 1;
+  EXPECT_EQ(LargestOf(engine->Submit(spec).status()), batch);
+  spec.batch_size = batch;
+  const auto job = engine->Submit(spec);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(WaitUntilFinal(*engine, *job).state, JobState::kSucceeded);
 }
@@ -152,14 +132,27 @@ TEST(ZooJob, ARefusalOnCpuNamesTheLargestBatchToo) {
   const auto engine = MakeEngine({.memory = MiB(512)});
   runtime::JobSpec spec = ZooJob("mobilenet_v2", 64, 1);
   spec.model.reinit = {{"*", "default"}};
+  spec.ladder = AllResident();
   spec.train.data = ImageNetLike(64);
   const int64_t batch = LargestOf(engine->Submit(spec).status());
   EXPECT_GE(batch, 2);
-  EXPECT_LT(batch, 24);
+  EXPECT_LT(batch, 12);
+}
+
+// With what the memory ladder adds, recompute above all.
+TEST(ZooJob, ARefusalCountsTheMemoryLadder) {
+  const auto engine = MakeSimEngine(GiB(2));
+  const int64_t batch = LargestOf(engine->Submit(ZooJob("resnet50", 4000, 1)).status());
+  EXPECT_GT(batch, 30);
+  EXPECT_LT(batch, 80);
+  EXPECT_EQ(LargestOf(engine->Submit(ZooJob("resnet50", batch + 1, 1)).status()), batch);
+  const auto job = engine->Submit(ZooJob("resnet50", batch, 1));
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(WaitUntilFinal(*engine, *job).state, JobState::kSucceeded);
 }
 
 TEST(ZooJob, LabelsOfTokensAreChecked) {
-  const auto engine = MakeSim("v100-16gb", GiB(15));
+  const auto engine = MakeSimEngine(GiB(15));
   runtime::JobSpec spec = ZooJob("gpt2", 1, 1);
   std::map<std::string, graph::HostTensor> fields;
   fields["input_ids"] = RandomTensor({graph::DType::kI64, {2, 1024}}, 1, 0, 50257);

@@ -11,6 +11,7 @@ constexpr uint64_t kMixes = 1000;
 
 TEST(Mix, NothingDeadlocksOverlapsLeaksOrStarves) {
   MixResult sum;
+  int64_t free_launches = 0, free_together = 0;
   for (uint64_t seed = 1; seed <= kMixes; ++seed) {
     const MixResult mix = RunMix(seed, SchedulerRules());
     ASSERT_EQ(mix.failure, "") << "seed " << seed;
@@ -18,6 +19,8 @@ TEST(Mix, NothingDeadlocksOverlapsLeaksOrStarves) {
     sum.waits += mix.waits;
     sum.dropped += mix.dropped;
     sum.together += mix.together;
+    if (mix.turns == 0) free_launches += mix.launches;
+    if (mix.turns == 0) free_together += mix.together;
     sum.turns += mix.turns;
     sum.most_overtaken = std::max(sum.most_overtaken, mix.most_overtaken);
   }
@@ -29,7 +32,7 @@ TEST(Mix, NothingDeadlocksOverlapsLeaksOrStarves) {
   // The mixes must put the rule to the test.
   EXPECT_GT(sum.launches, 100'000);
   EXPECT_GT(sum.waits, sum.launches / 100);
-  EXPECT_GT(sum.together, sum.launches / 5);
+  EXPECT_GT(free_together, free_launches / 4);  // where nobody takes turns
   EXPECT_GT(sum.dropped, 100);
   EXPECT_GT(sum.turns, 5'000);
 }

@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
+#include "model/zoo/zoo.h"
 
 namespace ebb::testing {
 namespace {
@@ -115,11 +116,42 @@ runtime::JobSpec MakeJob(const JobOptions& options) {
   spec.seed_init = options.seed;
   spec.seed_data = options.seed + 1;
   spec.seed_dropout = options.seed + 2;
-  if (!options.ladder) {
-    spec.ladder = {
-        .offload = false, .stream = false, .swap = false, .recompute = false, .micro_batches = 1};
+  if (!options.ladder) spec.ladder = AllResident();
+  return spec;
+}
+
+std::vector<JobOptions> FourKinds(JobOptions common, int64_t mlp_width, int64_t cnn_width) {
+  std::vector<JobOptions> kinds;
+  for (const Net net : {Net::kMlp, Net::kCnn}) {
+    for (const Optim optim : {Optim::kSgd, Optim::kAdam}) {
+      common.net = net;
+      common.optim = optim;
+      common.width = net == Net::kMlp ? mlp_width : cnn_width;
+      kinds.push_back(common);
+    }
+  }
+  return kinds;
+}
+
+runtime::JobSpec ZooJob(const std::string& model, int64_t batch, int64_t steps) {
+  runtime::JobSpec spec;
+  spec.name = spec.model.zoo = model;
+  spec.batch_size = batch;
+  spec.stop.steps = steps;
+  const auto zoo = model::BuildZooModel(model, 1);
+  EXPECT_TRUE(zoo.ok()) << zoo.status();
+  if (zoo.ok()) {
+    spec.loss = zoo->loss;
+    spec.optimizer = zoo->optimizer;
   }
   return spec;
+}
+
+std::unique_ptr<runtime::Engine> MakeSimEngine(Bytes memory) {
+  auto engine =
+      runtime::Engine::Create(*device::OpenDevice("sim:v100-16gb", {}), {.memory = memory});
+  EXPECT_TRUE(engine.ok()) << engine.status();
+  return *std::move(engine);
 }
 
 std::unique_ptr<runtime::Engine> MakeEngine(runtime::EngineOptions options) {
@@ -185,6 +217,14 @@ std::string Fingerprint(const runtime::Engine& engine, JobId job) {
     hash.Update({reinterpret_cast<const char*>(&point.value), sizeof(point.value)});
   }
   return hash.HexDigest();
+}
+
+std::string SoloFingerprint(const JobOptions& options) {
+  const auto engine = MakeEngine({.memory = MiB(64)});
+  const auto job = engine->Submit(MakeJob(options));
+  EXPECT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(WaitUntilFinal(*engine, *job).state, runtime::JobState::kSucceeded);
+  return Fingerprint(*engine, *job);
 }
 
 }  // namespace ebb::testing

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/units.h"
 #include "runtime/engine.h"
@@ -31,12 +32,23 @@ struct JobOptions {
   bool ladder = true;  // else all state stays resident
 };
 runtime::JobSpec MakeJob(const JobOptions& options);
+// The perceptron and the convolutional network, each with SGD and with Adam; else as `common`.
+std::vector<JobOptions> FourKinds(JobOptions common, int64_t mlp_width, int64_t cnn_width);
+// No level of the memory ladder but the first.
+inline runtime::LadderSpec AllResident() {
+  return {.offload = false, .stream = false, .swap = false, .recompute = false, .micro_batches = 1};
+}
+// A model of the zoo as measurements train it, without weights and data.
+runtime::JobSpec ZooJob(const std::string& model, int64_t batch, int64_t steps);
 
 // An engine on the cpu device.
 std::unique_ptr<runtime::Engine> MakeEngine(runtime::EngineOptions options);
 // The same, held against races (device/check/race_check.h) and with poison in bytes that nobody
 // needs any more: a race fails the test, and so do results that depend on such bytes.
 std::unique_ptr<runtime::Engine> MakeCheckedEngine(runtime::EngineOptions options);
+
+// An engine on a simulated V100, whose clock runs.
+std::unique_ptr<runtime::Engine> MakeSimEngine(Bytes memory);
 
 // Waits until the job is final (at most two minutes); the test fails otherwise.
 runtime::JobInfo WaitUntilFinal(const runtime::Engine& engine, JobId job);
@@ -45,5 +57,7 @@ runtime::JobInfo WaitForStep(const runtime::Engine& engine, JobId job, int64_t s
 
 // All bits that training produced: parameters, statistics, slots and the sequence of losses.
 std::string Fingerprint(const runtime::Engine& engine, JobId job);
+// Of the job when it has trained alone, with memory to spare.
+std::string SoloFingerprint(const JobOptions& options);
 
 }  // namespace ebb::testing
