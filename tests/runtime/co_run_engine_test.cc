@@ -84,7 +84,7 @@ TEST(CoRunEngine, SmallBatchesStayTogether) {
 }
 
 TEST(CoRunEngine, APairThatLosesTakesTurns) {
-  constexpr int64_t kBatch = 1500, kSteps = 120;
+  constexpr int64_t kBatch = 1500, kSteps = 240;
   const double never = WallOf("h200-141gb", CoRunMode::kNever, kBatch, kSteps, kCrowded);
   EXPECT_LT(never / WallOf("h200-141gb", CoRunMode::kAlways, kBatch, kSteps, kCrowded), 0.98);
   EXPECT_GT(never / WallOf("h200-141gb", CoRunMode::kAuto, kBatch, kSteps, kCrowded), 0.995);
