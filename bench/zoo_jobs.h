@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,7 +13,7 @@
 #include "device/sim/sim_device.h"
 #include "runtime/admission.h"
 #include "runtime/job.h"
-#include "runtime/prepare.h"
+#include "runtime/needs.h"
 
 namespace ebb::bench {
 
@@ -31,44 +31,27 @@ Bytes PoolOf(device::SimDevice& device);
 absl::StatusOr<Bytes> SavedBytes(device::SimDevice& device, const std::string& model,
                                  int64_t batch);
 
-// What jobs of one model need, by batch. Plans them as the engine does, and remembers.
+// At which batches jobs of one model fit, planned as the engine does and remembered.
 class Needs {
  public:
   // In all of the device's memory, or in a pool of less.
   Needs(device::SimDevice& device, std::string model);
   Needs(device::SimDevice& device, Bytes pool, std::string model);
 
-  struct OneJob {
-    bool planned = false;  // else its step alone is larger than the pool
-    Bytes region;          // state and staging, in granules, with all state resident
-    Bytes lane;            // its step's peak, in granules
-  };
-  absl::StatusOr<OneJob> Of(int64_t batch);
-  // The inequality by which the engine admits the last of `jobs` while the others train, at any
-  // level of the memory ladder.
-  absl::StatusOr<bool> Fit(int64_t jobs, int64_t batch);
-  // The largest batch at which `jobs` fit, found by bisection below the doubled batch at which they
-  // no longer do; 0: none.
-  absl::StatusOr<int64_t> LargestBatch(int64_t jobs);
-
+  // The largest batch at which `jobs` fit at once, at any levels of the memory ladder; 0: none.
+  // NotFound: there is no such model.
+  absl::StatusOr<int64_t> LargestBatch(int jobs);
   // The level of each job at which the engine admits them; none if they do not fit.
-  absl::StatusOr<std::vector<runtime::LevelNeed>> Chosen(int64_t jobs, int64_t batch);
-  // The levels of a job, the resident one first.
-  absl::StatusOr<std::vector<runtime::LevelNeed>> Levels(int64_t batch);
+  absl::StatusOr<std::vector<runtime::LevelNeed>> Chosen(int jobs, int64_t batch);
 
  private:
-  struct Known {
-    OneJob one;
-    std::unique_ptr<runtime::PreparedJob> prepared;  // until all levels have been made
-    std::vector<runtime::LevelNeed> levels;
-  };
-  absl::StatusOr<Known*> Look(int64_t batch);
+  absl::Status Begin();  // makes batches_
 
-  const device::SimDevice& device_;
-  const Bytes granule_;
-  const Bytes pool_;
+  device::SimDevice& device_;
+  const runtime::AdmissionState alone_;
   const std::string model_;
-  std::map<int64_t, Known> known_;
+  runtime::JobSpec spec_;
+  std::optional<runtime::BatchNeeds> batches_;
 };
 
 }  // namespace ebb::bench

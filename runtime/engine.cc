@@ -160,11 +160,10 @@ class EngineImpl final : public Engine {
       if (!fits) others = loop_.BehindIn(LadderDepth::kStreamed);
     });
     if (fits) return absl::OkStatus();
-    const auto deepen = [&](LadderDepth depth) {
-      job->depth = depth;
-      return Deepen(job->Base(), depth, *device_, options, &job->ladder);
-    };
-    EBB_RETURN_IF_ERROR(deepen(LadderDepth::kStreamed));
+    EBB_RETURN_IF_ERROR(DeepenUntil(job, *device_, options, [&](const AdmissionJob& needs) {
+      return job->depth >= LadderDepth::kStreamed &&
+             Ask(Alone(), needs).kind != Verdict::Kind::kNever;
+    }));
     for (EngineLoop::Behind& other : others) {
       EBB_RETURN_IF_ERROR(
           Deepen(other.base, LadderDepth::kStreamed, *device_, options, &other.ladder));
@@ -174,9 +173,7 @@ class EngineImpl final : public Engine {
                         std::move(image));
       });
     }
-    const Verdict alone = Ask(Alone(), NeedsOf(JobId(), *job, device_->spec()));
-    if (alone.kind != Verdict::Kind::kNever) return absl::OkStatus();
-    return deepen(LadderDepth::kRecomputed);
+    return absl::OkStatus();
   }
 
   std::unique_ptr<device::Device> device_;

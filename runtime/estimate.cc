@@ -121,11 +121,11 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
       .quantum = options.quantum, .memory = present.pool, .purpose = Purpose::kSizes};
   EBB_ASSIGN_OR_RETURN(std::unique_ptr<PreparedJob> job, Prepare(spec, device, prepare));
   EBB_ASSIGN_OR_RETURN(job, InMicroBatches(std::move(job), alone, device, prepare));
-  for (const LadderDepth depth : {LadderDepth::kStreamed, LadderDepth::kRecomputed}) {
-    if (Ask(present, NeedsOf(JobId(), *job, device.spec())).kind == Verdict::Kind::kFitsNow) break;
-    EBB_RETURN_IF_ERROR(Deepen(job->Base(), depth, device,
-                               {.quantum = options.quantum, .memory = present.pool}, &job->ladder));
-  }
+  EBB_RETURN_IF_ERROR(DeepenUntil(job.get(), device,
+                                  {.quantum = options.quantum, .memory = present.pool},
+                                  [&](const AdmissionJob& needs) {
+                                    return Ask(present, needs).kind == Verdict::Kind::kFitsNow;
+                                  }));
   const AdmissionJob own = NeedsOf(JobId(), *job, device.spec());
   const Verdict verdict = Ask(present, own);
   job->level = static_cast<size_t>(verdict.level);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +23,19 @@ struct Trial {
   bool Fits() const { return verdict.kind != Verdict::Kind::kNever; }
 };
 
+// Makes levels of its ladder until it fits alone, or all.
+absl::StatusOr<Trial> Judge(PreparedJob* job, const AdmissionState& alone,
+                            const device::Device& device, Bytes quantum) {
+  EBB_RETURN_IF_ERROR(DeepenUntil(
+      job, device, {.quantum = quantum, .memory = alone.pool},
+      [&](const AdmissionJob& needs) { return Ask(alone, needs).kind != Verdict::Kind::kNever; }));
+  const StepPrograms& resident = job->ladder[0]->programs;
+  Trial trial{.verdict = Ask(alone, NeedsOf(JobId(), *job, device.spec())),
+              .training = resident[0]->live_peak};
+  if (resident[1] != nullptr) trial.evaluation = resident[1]->live_peak;
+  return trial;
+}
+
 absl::StatusOr<Trial> Try(JobSpec spec, int parts, const AdmissionState& alone,
                           const device::Device& device, Bytes quantum) {
   spec.ladder.micro_batches = parts;
@@ -33,28 +45,29 @@ absl::StatusOr<Trial> Try(JobSpec spec, int parts, const AdmissionState& alone,
       const std::unique_ptr<PreparedJob> job,
       Prepare(std::move(spec), device,
               {.quantum = quantum, .memory = alone.pool, .purpose = Purpose::kSizes}));
-  const auto verdict = [&] { return Ask(alone, NeedsOf(JobId(), *job, device.spec())); };
-  Trial trial{.verdict = verdict(), .training = job->programs()[0]->live_peak};
-  if (job->programs()[1] != nullptr) trial.evaluation = job->programs()[1]->live_peak;
-  for (const LadderDepth depth : {LadderDepth::kStreamed, LadderDepth::kRecomputed}) {
-    if (trial.Fits()) break;
-    EBB_RETURN_IF_ERROR(Deepen(job->Base(), depth, device,
-                               {.quantum = quantum, .memory = alone.pool}, &job->ladder));
-    trial.verdict = verdict();
-  }
-  return trial;
+  return Judge(job.get(), alone, device, quantum);
 }
 
 std::string InParts(int parts) { return absl::StrCat("in ", parts, " micro-batches"); }
 
-}  // namespace
+// Sets `choice->why_not` where it does not fit either; true if more parts may.
+bool GoesOn(const Trial& trial, int parts, Bytes before, MicroBatchChoice* choice) {
+  choice->why_not =
+      absl::StrCat("nor ", InParts(parts), ": needs ", trial.verdict.at_least ? "at least " : "",
+                   FormatBytes(trial.verdict.needs));
+  if (trial.evaluation >= trial.training) {
+    absl::StrAppend(&choice->why_not, ", since evaluation takes the whole batch at once");
+    return false;
+  }
+  return trial.training / before <= kPays;
+}
 
-MicroBatchChoice ChooseMicroBatches(const JobSpec& spec, const AdmissionState& alone,
-                                    const device::Device& device, Bytes quantum) {
+// The least number of parts with which it fits, of a job that does not as a whole.
+MicroBatchChoice Choose(const JobSpec& spec, Bytes whole, const AdmissionState& alone,
+                        const device::Device& device, Bytes quantum) {
   MicroBatchChoice choice;
-  if (!BatchIsFree(spec)) return choice;
-  std::optional<Bytes> before;
-  for (int parts = 1; parts <= std::min<int64_t>(spec.batch_size, kMostParts); parts *= 2) {
+  Bytes before = whole;
+  for (int parts = 2; parts <= std::min<int64_t>(spec.batch_size, kMostParts); parts *= 2) {
     if (spec.batch_size % parts != 0) {
       if (choice.why_not.empty()) choice.why_not = "micro-batches need an even batch_size";
       break;
@@ -67,36 +80,29 @@ MicroBatchChoice ChooseMicroBatches(const JobSpec& spec, const AdmissionState& a
                       ": ", why);
       break;
     }
-    choice.separable = parts > 1;
+    choice.separable = true;
     if (trial->Fits()) {
       choice.why_not.clear();
       choice.parts = parts;
-      return choice;
+      break;
     }
     if (trial->verdict.limit == Verdict::Limit::kHost) break;
-    if (parts > 1) {
-      choice.why_not = absl::StrCat("nor ", InParts(parts), ": needs ",
-                                    trial->verdict.at_least ? "at least " : "",
-                                    FormatBytes(trial->verdict.needs));
-      if (trial->evaluation >= trial->training) {
-        absl::StrAppend(&choice.why_not, ", since evaluation takes the whole batch at once");
-        break;
-      }
-      if (before && trial->training / *before > kPays) break;
-    }
+    if (!GoesOn(*trial, parts, before, &choice)) break;
     before = trial->training;
   }
   return choice;
 }
 
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<PreparedJob>> InMicroBatches(std::unique_ptr<PreparedJob> job,
                                                             const AdmissionState& alone,
                                                             const device::Device& device,
                                                             const PrepareOptions& options) {
-  if (job->spec.ladder.micro_batches != 0) return job;
-  const Verdict whole = Ask(alone, NeedsOf(JobId(), *job, device.spec()));
-  if (whole.kind != Verdict::Kind::kNever) return job;
-  job->micro_batches = ChooseMicroBatches(job->spec, alone, device, options.quantum);
+  if (job->spec.ladder.micro_batches != 0 || !BatchIsFree(job->spec)) return job;
+  EBB_ASSIGN_OR_RETURN(const Trial whole, Judge(job.get(), alone, device, options.quantum));
+  if (whole.Fits() || whole.verdict.limit == Verdict::Limit::kHost) return job;
+  job->micro_batches = Choose(job->spec, whole.training, alone, device, options.quantum);
   if (job->micro_batches.parts == 1) return job;
   JobSpec spec = std::move(job->spec);
   spec.ladder.micro_batches = job->micro_batches.parts;

@@ -13,14 +13,10 @@
 
 namespace ebb::runtime {
 
-// 1 where the job fits `alone` (a pool without jobs) at any level of the memory ladder; else the
-// least number of 2, 4, 8, ... 64 with which it does; 1 with the reason where there is none.
-// Data may be missing. REQUIRES a job that Prepare accepts, spec.ladder.micro_batches = 0.
-MicroBatchChoice ChooseMicroBatches(const JobSpec& spec, const AdmissionState& alone,
-                                    const device::Device& device, Bytes quantum);
-
-// `job` itself, with job->micro_batches set where it does not fit; prepared anew where it leaves
-// the number open and needs some.
+// `job` itself where it fits `alone` (a pool without jobs) at any level of its memory ladder, which
+// is made as far as that takes, or says itself how it trains; else prepared anew for the least
+// number of 2, 4, 8, ... 64 parts with which it does; itself with the reason, in
+// job->micro_batches, where there is none. Data may be missing.
 absl::StatusOr<std::unique_ptr<PreparedJob>> InMicroBatches(std::unique_ptr<PreparedJob> job,
                                                             const AdmissionState& alone,
                                                             const device::Device& device,

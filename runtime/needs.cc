@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/status.h"
 #include "runtime/batch_search.h"
 
 namespace ebb::runtime {
@@ -23,13 +24,23 @@ AdmissionJob NeedsOf(JobId id, const PreparedJob& job, const DeviceSpec& device)
   return needs;
 }
 
+absl::Status DeepenUntil(PreparedJob* job, const device::Device& device, const StepOptions& options,
+                         absl::FunctionRef<bool(const AdmissionJob& needs)> enough) {
+  for (const LadderDepth depth : {LadderDepth::kStreamed, LadderDepth::kRecomputed}) {
+    if (job->depth >= depth) continue;
+    if (enough(NeedsOf(JobId(), *job, device.spec()))) break;
+    EBB_RETURN_IF_ERROR(Deepen(job->Base(), depth, device, options, &job->ladder));
+    job->depth = depth;
+  }
+  return absl::OkStatus();
+}
+
 bool BatchIsFree(const JobSpec& spec) {
   return spec.model.onnx != nullptr || !spec.model.zoo.empty();
 }
 
-const AdmissionJob* BatchNeeds::Of(int64_t batch) {
+PreparedJob* BatchNeeds::Of(int64_t batch) {
   const auto [it, is_new] = known_.try_emplace(batch);
-  Known& known = it->second;
   if (is_new) {
     JobSpec tried = spec_;
     tried.batch_size = batch;
@@ -38,25 +49,35 @@ const AdmissionJob* BatchNeeds::Of(int64_t batch) {
     if (tried.val) tried.val = DataSource{};
     auto prepared = Prepare(std::move(tried), device_,
                             {.quantum = quantum_, .memory = memory_, .purpose = Purpose::kSizes});
-    if (prepared.ok()) {
-      known.needs = NeedsOf(JobId(), **prepared, device_.spec());
-      known.prepared = *std::move(prepared);
-    }
+    if (prepared.ok()) it->second = *std::move(prepared);
   }
-  return known.needs ? &*known.needs : nullptr;
+  return it->second.get();
 }
 
-const AdmissionJob* BatchNeeds::Deeper(int64_t batch) {
-  Known& known = known_.at(batch);
-  PreparedJob& job = *known.prepared;
-  if (job.depth == LadderDepth::kRecomputed) return nullptr;
-  const LadderDepth next =
-      job.depth == LadderDepth::kResident ? LadderDepth::kStreamed : LadderDepth::kRecomputed;
+AdmissionJob BatchNeeds::Deepened(PreparedJob& job,
+                                  absl::FunctionRef<bool(const AdmissionJob&)> fits) {
+  // State on the host does not make a step smaller that is too large by itself.
+  const bool hopeless = !job.IsPlanned() && !job.spec.ladder.recompute;
   const absl::Status made =
-      Deepen(job.Base(), next, device_, {.quantum = quantum_, .memory = memory_}, &job.ladder);
-  job.depth = made.ok() ? next : LadderDepth::kRecomputed;
-  known.needs = NeedsOf(JobId(), job, device_.spec());
-  return &*known.needs;
+      hopeless ? absl::OkStatus()
+               : DeepenUntil(&job, device_, {.quantum = quantum_, .memory = memory_}, fits);
+  if (!made.ok()) job.depth = LadderDepth::kRecomputed;  // what there is has to do
+  return NeedsOf(JobId(), job, device_.spec());
+}
+
+std::vector<LevelNeed> BatchNeeds::Chosen(const AdmissionState& alone, int64_t batch, int copies) {
+  PreparedJob* const job = Of(batch);
+  if (job == nullptr) return {};
+  const auto choose = [&](const AdmissionJob& needs) {
+    return CheapestLevels(alone, std::vector<const AdmissionJob*>(copies, &needs));
+  };
+  const AdmissionJob needs =
+      Deepened(*job, [&](const AdmissionJob& tried) { return choose(tried).has_value(); });
+  std::vector<LevelNeed> chosen;
+  for (const int level : choose(needs).value_or(std::vector<int>())) {
+    chosen.push_back(needs.levels[static_cast<size_t>(level)]);
+  }
+  return chosen;
 }
 
 int64_t BatchNeeds::Largest(const AdmissionState& state, int64_t most, int copies) {
@@ -70,30 +91,24 @@ int64_t BatchNeeds::Largest(const AdmissionState& state, int64_t most, int copie
     lanes = std::max(lanes, job.levels[0].lane);
   }
   return LargestBatch(most, state.pool, [&](int64_t batch) -> BatchTrial {
+    PreparedJob* const prepared = Of(batch);
+    if (prepared == nullptr) return {};
     AdmissionState beside = others;
     const auto fits = [&](const AdmissionJob& job) {
       beside.running.resize(others.running.size());
       beside.running.insert(beside.running.end(), static_cast<size_t>(copies - 1), job);
       return Ask(beside, job).kind == Verdict::Kind::kFitsNow;
     };
-    const AdmissionJob* job = Of(batch);
-    if (job == nullptr) return {};
-    bool fit = fits(*job);
-    while (!fit) {
-      const AdmissionJob* deeper = Deeper(batch);
-      if (deeper == nullptr) break;
-      job = deeper;
-      fit = fits(*job);
-    }
+    const AdmissionJob job = Deepened(*prepared, fits);
     std::optional<Bytes> bytes;
-    for (const LevelNeed& need : job->levels) {
+    for (const LevelNeed& need : job.levels) {
       const Bytes region = AlignUp(need.region, state.granule);
       const Bytes lane = AlignUp(need.lane, state.granule);
       Bytes takes = regions + region * copies + std::max(AlignUp(lanes, state.granule), lane);
-      if (job->cap > Bytes(0)) takes = std::max(takes, state.pool + region + lane - job->cap);
+      if (job.cap > Bytes(0)) takes = std::max(takes, state.pool + region + lane - job.cap);
       bytes = std::min(bytes.value_or(takes), takes);
     }
-    return {fit, bytes};
+    return {fits(job), bytes};
   });
 }
 
