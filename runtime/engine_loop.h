@@ -90,6 +90,8 @@ class EngineLoop {
     // Recorded on the way, complete when `event` is: each tells of failures before it that no later
     // one repeats.
     std::vector<device::EventId> parts;
+    // The part that says when the launch's own work began; invalid: `event` does.
+    device::EventId begin;
     JobId job;
     int stream = 0;  // index: lane * 2 + end
     bool first = false;
@@ -109,15 +111,16 @@ class EngineLoop {
   bool HarvestAuxiliary();
   device::EventState Finish(const Launch& launch, device::EventState state);
   void OnComplete(const Launch& launch, const device::EventState& state);
-  void Dispatch(const scheduler::Decision& decision);
-  // Returns the events that it recorded on the way.
-  std::vector<device::EventId> LaunchSubModel(const Lane& lane, memory::End end,
-                                              const StepProgram& step, int sub_model,
-                                              const device::Bindings& bindings);
-  void BeginStep(ActiveJob& job, const scheduler::Decision& decision, Lane& lane);
-  void EndStepEnqueue(ActiveJob& job, device::StreamId stream, int program);
   void SampleLedger();
   void Refresh();
+
+  // engine_launch.cc: what is enqueued.
+  void Dispatch(const scheduler::Decision& decision);
+  void BeginStep(ActiveJob& job, const scheduler::Decision& decision, Lane& lane);
+  // Fills in the events that it records on the way.
+  void LaunchSubModel(const Lane& lane, memory::End end, const StepProgram& step,
+                      const device::Bindings& bindings, Launch* launch);
+  void EndStepEnqueue(ActiveJob& job, device::StreamId stream, int program);
 
   // engine_turns.cc: jobs that take turns.
   void AwaitTurn(const scheduler::Decision& decision, device::StreamId stream);

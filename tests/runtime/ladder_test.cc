@@ -182,11 +182,35 @@ class FailsOneLaunch : public device::ForwardingDevice {
   device::EventId failed_;
 };
 
-TEST(Ladder, EveryFailureOfALaunchThatCopiesStateEndsItsJob) {
+// For a device that computes nothing.
+runtime::JobSpec FourBareSteps() {
   runtime::JobSpec spec =
       MakeJob({.optim = Optim::kAdam, .batch = 32, .width = 256, .layers = 6, .steps = 4});
   spec.model.reinit.clear();
   spec.train = {};
+  return spec;
+}
+
+TEST(Ladder, ALaunchTellsOfItsKernelsAlsoWhereCopiesFollowThem) {
+  const auto last_launches = [](Bytes memory, bool streams) {
+    Micros busy;
+    const auto engine = *Engine::Create(
+        *device::OpenDevice("sim:v100-16gb", {}),
+        {.memory = memory, .quantum = KiB(64), .on_launch = [&](const auto& launch) {
+           if (launch.last) busy += launch.end - launch.start;
+         }});
+    const auto job = engine->Submit(FourBareSteps());
+    EXPECT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(WaitUntilFinal(*engine, *job).streamed > Bytes(0), streams);
+    return busy;
+  };
+  const Micros resident = last_launches(MiB(64), false);
+  EXPECT_GT(resident, Micros(0));
+  EXPECT_GE(last_launches(MiB(4), true), resident);
+}
+
+TEST(Ladder, EveryFailureOfALaunchThatCopiesStateEndsItsJob) {
+  const runtime::JobSpec spec = FourBareSteps();
   for (int nth = 1; nth <= 40; ++nth) {
     auto sim = *device::OpenSim("v100-16gb", {});
     device::SimDevice* const clock = sim.get();
