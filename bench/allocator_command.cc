@@ -13,11 +13,11 @@ namespace {
 
 std::string Table(const AllocatorReport& report) {
   std::string out = absl::StrFormat(
-      "Traces simulated: %s (sim:%s), overlap model %s\nconstants sha256:%s\n"
-      "two jobs at %g of the batch of a job alone, %d steps each; cost measured on this machine's "
+      "%s"
+      "traces of two jobs at %g of the batch of a job alone, %d steps each; cost measured on this "
+      "machine's "
       "CPU, median of %d runs\n\n%-36s %10s",
-      report.device.name, report.device.profile, report.device.overlap_model,
-      report.device.constants_sha256, report.options.fraction, report.options.steps,
+      SimulatedHead(report.device), report.options.fraction, report.options.steps,
       report.options.runs, "peak / live peak", "live peak");
   const auto header = [&] {
     for (const std::string& name : AllocatorNames()) absl::StrAppendFormat(&out, " %11s", name);
@@ -58,11 +58,9 @@ std::string Json(const AllocatorReport& report) {
         Quoted(trace.name), trace.ops, trace.live_peak.count(), absl::StrJoin(allocators, ",\n")));
   }
   return absl::StrFormat(
-      "{\n  \"simulated\": true,\n  \"profile\": %s,\n  \"overlap_model\": %s,\n"
-      "  \"constants_sha256\": %s,\n  \"fraction\": %g,\n  \"steps\": %d,\n  \"runs\": %d,\n"
+      "{\n%s  \"fraction\": %g,\n  \"steps\": %d,\n  \"runs\": %d,\n"
       "  \"traces\": [\n%s\n  ]\n}\n",
-      Quoted(report.device.profile), Quoted(report.device.overlap_model),
-      Quoted(report.device.constants_sha256), report.options.fraction, report.options.steps,
+      SimulatedFields(report.device), report.options.fraction, report.options.steps,
       report.options.runs, absl::StrJoin(traces, ",\n"));
 }
 

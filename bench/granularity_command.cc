@@ -13,11 +13,10 @@ namespace {
 
 std::string Table(const GranularityReport& report) {
   std::string out = absl::StrFormat(
-      "Simulated: %s (sim:%s), overlap model %s\nconstants sha256:%s\n"
+      "%s"
       "two equal jobs at %g of the batch of a job alone, %d steps each\n\n"
       "summed progress (sub-models of a step) by forward groups\n%-16s %6s",
-      report.device.name, report.device.profile, report.device.overlap_model,
-      report.device.constants_sha256, report.options.fraction, report.options.steps, "model",
+      SimulatedHead(report.device), report.options.fraction, report.options.steps, "model",
       "batch");
   for (const int64_t groups : report.options.groups) absl::StrAppendFormat(&out, " %12d", groups);
   out += "\n";
@@ -44,11 +43,9 @@ std::string Json(const GranularityReport& report) {
                                      Quoted(row.name), row.batch, absl::StrJoin(points, ",\n")));
   }
   return absl::StrFormat(
-      "{\n  \"simulated\": true,\n  \"profile\": %s,\n  \"overlap_model\": %s,\n"
-      "  \"constants_sha256\": %s,\n  \"fraction\": %g,\n  \"steps\": %d,\n  \"models\": [\n%s\n"
+      "{\n%s  \"fraction\": %g,\n  \"steps\": %d,\n  \"models\": [\n%s\n"
       "  ]\n}\n",
-      Quoted(report.device.profile), Quoted(report.device.overlap_model),
-      Quoted(report.device.constants_sha256), report.options.fraction, report.options.steps,
+      SimulatedFields(report.device), report.options.fraction, report.options.steps,
       absl::StrJoin(models, ",\n"));
 }
 

@@ -22,16 +22,28 @@ std::string Quoted(const std::string& text) {
   return out + "\"";
 }
 
+std::string SimulatedHead(const DeviceSpec& device) {
+  return absl::StrFormat("Simulated: %s (sim:%s), overlap model %s\nconstants sha256:%s\n",
+                         device.name, device.profile, device.overlap_model,
+                         device.constants_sha256);
+}
+
+std::string SimulatedFields(const DeviceSpec& device) {
+  return absl::StrFormat(
+      "  \"simulated\": true,\n  \"profile\": %s,\n  \"overlap_model\": %s,\n"
+      "  \"constants_sha256\": %s,\n",
+      Quoted(device.profile), Quoted(device.overlap_model), Quoted(device.constants_sha256));
+}
+
 std::string CapacityTable(const CapacityReport& report) {
-  std::string out = absl::StrFormat(
-      "Simulated: %s (sim:%s), overlap model %s, pool %s\n"
-      "constants sha256:%s\n"
-      "%d equal jobs, %d steps each; times are the simulated device's\n\n"
-      "%-16s %11s %9s %9s %11s %11s %9s %9s  %s\n",
-      report.device.name, report.device.profile, report.device.overlap_model,
-      FormatBytes(report.pool), report.device.constants_sha256, report.jobs, report.steps, "model",
-      "solo_batch", "co_batch", "fraction", "of_ceiling", "concurrent", "progress", "turns",
-      "state");
+  std::string out = SimulatedHead(report.device);
+  absl::StrAppendFormat(&out,
+                        "pool %s\n"
+                        "%d equal jobs, %d steps each; times are the simulated device's\n\n"
+                        "%-16s %11s %9s %9s %11s %11s %9s %9s  %s\n",
+                        FormatBytes(report.pool), report.jobs, report.steps, "model", "solo_batch",
+                        "co_batch", "fraction", "of_ceiling", "concurrent", "progress", "turns",
+                        "state");
   for (const CapacityRow& row : report.models) {
     absl::StrAppendFormat(&out, "%-16s %11d %9d %9.4f %11.4f %11.3f %9.4f %9.4f  %s\n", row.name,
                           row.solo_batch, row.co_batch, row.fraction, row.of_ceiling,
@@ -61,11 +73,9 @@ std::string CapacityJson(const CapacityReport& report) {
         row.resident.count(), row.concurrent, row.progress, row.turns, Quoted(row.levels)));
   }
   return absl::StrFormat(
-      "{\n  \"simulated\": true,\n  \"profile\": %s,\n  \"overlap_model\": %s,\n"
-      "  \"constants_sha256\": %s,\n  \"pool_bytes\": %d,\n  \"jobs\": %d,\n  \"steps\": %d,\n"
+      "{\n%s  \"pool_bytes\": %d,\n  \"jobs\": %d,\n  \"steps\": %d,\n"
       "  \"models\": [\n%s\n  ],\n  \"min\": %.6f,\n  \"mean\": %.6f\n}\n",
-      Quoted(report.device.profile), Quoted(report.device.overlap_model),
-      Quoted(report.device.constants_sha256), report.pool.count(), report.jobs, report.steps,
+      SimulatedFields(report.device), report.pool.count(), report.jobs, report.steps,
       absl::StrJoin(models, ",\n"), report.MinFraction(), report.MeanFraction());
 }
 

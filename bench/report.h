@@ -5,11 +5,16 @@
 #include <map>
 #include <string>
 
+#include "base/device_spec.h"
 #include "bench/capacity.h"
 
 namespace ebb::bench {
 
 std::string Quoted(const std::string& text);  // as a JSON string
+
+// How simulated figures are labelled: the first lines of a table, and the first fields of JSON.
+std::string SimulatedHead(const DeviceSpec& device);
+std::string SimulatedFields(const DeviceSpec& device);
 
 std::string CapacityTable(const CapacityReport& report);
 std::string CapacityJson(const CapacityReport& report);

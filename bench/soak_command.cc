@@ -49,10 +49,9 @@ std::vector<Figure> CountFigures(const SoakReport& report) {
 
 std::string Table(const SoakReport& report) {
   std::string out = absl::StrFormat(
-      "Simulated: %s (sim:%s), overlap model %s\nconstants sha256:%s\n"
+      "%s"
       "%d random mixes of seed %d, %.0f s of the device's time\n\n",
-      report.device.name, report.device.profile, report.device.overlap_model,
-      report.device.constants_sha256, report.mixes, report.seed, report.counts.device_seconds);
+      SimulatedHead(report.device), report.mixes, report.seed, report.counts.device_seconds);
   for (const std::vector<Figure>& figures : {FaultFigures(report), CountFigures(report)}) {
     for (const Figure& figure : figures) {
       absl::StrAppendFormat(&out, "%-16s %9d  %s\n", figure.name, figure.value, figure.about);
@@ -71,13 +70,10 @@ std::string Json(const SoakReport& report) {
     return absl::StrJoin(out, ",\n");
   };
   return absl::StrFormat(
-      "{\n  \"simulated\": true,\n  \"profile\": %s,\n  \"overlap_model\": %s,\n"
-      "  \"constants_sha256\": %s,\n  \"seed\": %d,\n  \"mixes\": %d,\n%s,\n  \"counts\": {\n%s,\n"
+      "{\n%s  \"seed\": %d,\n  \"mixes\": %d,\n%s,\n  \"counts\": {\n%s,\n"
       "    \"device_seconds\": %.3f\n  }\n}\n",
-      Quoted(report.device.profile), Quoted(report.device.overlap_model),
-      Quoted(report.device.constants_sha256), report.seed, report.mixes,
-      fields(FaultFigures(report), "  "), fields(CountFigures(report), "    "),
-      report.counts.device_seconds);
+      SimulatedFields(report.device), report.seed, report.mixes, fields(FaultFigures(report), "  "),
+      fields(CountFigures(report), "    "), report.counts.device_seconds);
 }
 
 void Tell(int64_t number, const SoakMix& mix, const SoakOutcome& outcome, uint64_t seed) {
