@@ -14,11 +14,11 @@ namespace {
 std::string Table(const AllocatorReport& report) {
   std::string out = absl::StrFormat(
       "%s"
-      "traces of two jobs at %g of the batch of a job alone, %d steps each; cost measured on this "
+      "two jobs at %g of the batch of a job alone, %d steps each; cost measured on this "
       "machine's "
       "CPU, median of %d runs\n\n%-36s %10s",
-      SimulatedHead(report.device), report.options.fraction, report.options.steps,
-      report.options.runs, "peak / live peak", "live peak");
+      SimulatedHead(report.device, "Traces simulated"), report.options.fraction,
+      report.options.steps, report.options.runs, "peak / live peak", "live peak");
   const auto header = [&] {
     for (const std::string& name : AllocatorNames()) absl::StrAppendFormat(&out, " %11s", name);
     out += "\n";

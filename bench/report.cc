@@ -22,8 +22,8 @@ std::string Quoted(const std::string& text) {
   return out + "\"";
 }
 
-std::string SimulatedHead(const DeviceSpec& device) {
-  return absl::StrFormat("Simulated: %s (sim:%s), overlap model %s\nconstants sha256:%s\n",
+std::string SimulatedHead(const DeviceSpec& device, absl::string_view what) {
+  return absl::StrFormat("%s: %s (sim:%s), overlap model %s\nconstants sha256:%s\n", what,
                          device.name, device.profile, device.overlap_model,
                          device.constants_sha256);
 }

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "base/device_spec.h"
 #include "bench/capacity.h"
 
@@ -13,7 +14,7 @@ namespace ebb::bench {
 std::string Quoted(const std::string& text);  // as a JSON string
 
 // How simulated figures are labelled: the first lines of a table, and the first fields of JSON.
-std::string SimulatedHead(const DeviceSpec& device);
+std::string SimulatedHead(const DeviceSpec& device, absl::string_view what = "Simulated");
 std::string SimulatedFields(const DeviceSpec& device);
 
 std::string CapacityTable(const CapacityReport& report);

@@ -9,6 +9,7 @@
 
 #include "daemon/socket.h"
 #include "daemon/stop_guard.h"
+#include "tests/daemon/bound_socket.h"
 #include "tests/daemon/temp_dir.h"
 
 namespace ebb::daemon {
@@ -135,11 +136,7 @@ TEST(Socket, TheSecondClaimIsToldWhoHoldsIt) {
 TEST(Socket, OneThatIsServedIsNotTakenEvenIfItsLockFileIsGone) {
   TempDir dir;
   const std::string path = dir.path() + "/s.sock";
-  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const int fd = BoundSocket(path);
   ASSERT_EQ(listen(fd, 1), 0);
   EXPECT_EQ(SocketPath::Claim(path).status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_TRUE(std::filesystem::exists(path));
@@ -166,11 +163,7 @@ TEST(StopGuard, LeavesWhenStoppingTakesTooLongAndOnlyThen) {
 TEST(Socket, AStaleSocketIsReplacedAndAFileIsNot) {
   TempDir dir;
   const std::string path = dir.path() + "/s.sock";
-  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const int fd = BoundSocket(path);
   close(fd);
   EXPECT_TRUE(std::filesystem::exists(path));
   EXPECT_TRUE(SocketPath::Claim(path).ok());

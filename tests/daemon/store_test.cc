@@ -2,12 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/sha256.h"
 #include "daemon/resolve.h"
+#include "tests/daemon/bound_socket.h"
 #include "tests/daemon/temp_dir.h"
 
 namespace ebb::daemon {
@@ -197,11 +196,7 @@ TEST_F(ResolverTest, ASocketInARootIsNoFile) {
   auto store = Open();
   TempDir root;
   const std::string path = root.path() + "/socket";
-  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-  ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  const int fd = BoundSocket(path);
   close(fd);
   Resolver resolver(store.get(), {root.path()}, KiB(1));
   EXPECT_EQ(resolver.Read(path).status().code(), absl::StatusCode::kInvalidArgument);
