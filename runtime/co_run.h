@@ -2,13 +2,10 @@
 // what their launches took on the device's clock (docs/scheduling.md, "Co-running must pay"). A
 // pure state machine: no clock, thread or device inside. Thread rule: one owner thread.
 //
-//   solo time of a sub-model   the median of launches that shared the device with no other job; of
-//   a
-//                              step's first one, while the job takes turns: then its batch has been
-//                              copied in meanwhile
-//   progress of a launch       its solo time, spread evenly over the time that it took
-//   progress of a pair         what both made while exactly they ran, over that time: in turns it
-//   is 1
+//   solo time of a sub-model: the median of launches that shared the device with no other job; of a
+//     step's first one, while the job takes turns: then its batch has been copied in meanwhile
+//   progress of a launch: its solo time, spread evenly over the time that it took
+//   progress of a pair: what both made while exactly they ran, over that time; in turns it is 1
 #pragma once
 
 #include <array>
@@ -41,8 +38,8 @@ struct CoRunPair {
   bool measured = false;  // the following are known
   double own = 0;         // progress a second of device time, by the newest verdict
   double others = 0;
-  int64_t retry_in =
-      0;          // kTurns: steps of both until they are tried together again; 0: on a change
+  // kTurns: steps of both until they are tried together again; 0: on a change.
+  int64_t retry_in = 0;
   int tries = 0;  // that were lost since something changed
 };
 
