@@ -75,7 +75,7 @@ device::SimProfile CpuProfile(const DeviceSpec& cpu, Bytes pool) {
   profile.bus_gbs = 10;
   profile.tile_rows = profile.tile_columns = 128;
   profile.tiles_per_multiprocessor = profile.blocks_per_multiprocessor = 1;
-  profile.split_depth = 1 << 20;
+  profile.split_depth = profile.conv_split_depth = 1 << 20;
   profile.block_elements = 1 << 20;
   profile.steps_at_once = cpu.parallelism;
   profile.granule_kib = static_cast<double>(cpu.granule.count()) / 1024;

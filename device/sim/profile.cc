@@ -42,6 +42,7 @@ constexpr Constant kConstants[] = {
     {"tile_columns", &SimProfile::tile_columns, 1, 1 << 16, Kind::kWhole},
     {"tiles_per_multiprocessor", &SimProfile::tiles_per_multiprocessor, 1, 1024, Kind::kWhole},
     {"split_depth", &SimProfile::split_depth, 1, 1 << 30, Kind::kWhole},
+    {"conv_split_depth", &SimProfile::conv_split_depth, 1, 1 << 30, Kind::kWhole},
     {"block_elements", &SimProfile::block_elements, 1, 1 << 30, Kind::kWhole},
     {"blocks_per_multiprocessor", &SimProfile::blocks_per_multiprocessor, 1, 1024, Kind::kWhole},
     {"kernel_overhead_us", &SimProfile::kernel_overhead_us, 0, 1e6},

@@ -29,8 +29,9 @@ struct SimProfile {
   // Kernels.
   double tile_rows = 0, tile_columns = 0;  // output tile of a GEMM or convolution
   double tiles_per_multiprocessor = 0;
-  double split_depth = 0;     // elements of the reduction that one tile takes at least, when split
-  double block_elements = 0;  // of every other kernel
+  double split_depth = 0;       // elements of the reduction that a tile takes at least, when split
+  double conv_split_depth = 0;  // the same of convolutions and their gradients
+  double block_elements = 0;    // of every other kernel
   double blocks_per_multiprocessor = 0;
   double kernel_overhead_us = 0;  // of every kernel, on top of its work
   double kernel_gap_us = 0;       // between two kernels of one stream

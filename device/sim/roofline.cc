@@ -16,9 +16,10 @@ using graph::Shape;
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t Whole(double value) { return static_cast<int64_t>(value); }
 
-// `batch` products of rows x depth by depth x columns.
+// `batch` products of rows x depth by depth x columns, and how deep a part of one is at least.
 struct Gemm {
   int64_t batch, rows, columns, depth;
+  double SimProfile::*split_depth = &SimProfile::split_depth;
 };
 
 const Shape& ShapeOf(const Graph& graph, ValueId value) { return graph.value(value).type.shape; }
@@ -76,8 +77,10 @@ bool IsDepthwise(const Graph& graph, const Node& conv) {
 
 std::optional<Gemm> GemmOf(const Graph& graph, const Node& node) {
   if (node.op->name == "MatMul" || node.op->name == "Gemm") return MatMulGemm(graph, node);
-  if (IsConv(node) && !IsDepthwise(graph, node)) return ConvGemm(graph, node);
-  return std::nullopt;
+  if (!IsConv(node) || IsDepthwise(graph, node)) return std::nullopt;
+  Gemm gemm = ConvGemm(graph, node);
+  gemm.split_depth = &SimProfile::conv_split_depth;
+  return gemm;
 }
 
 int64_t LargestOperand(const Graph& graph, const Node& node) {
@@ -96,7 +99,8 @@ Grid GemmGrid(const SimProfile& profile, const Gemm& gemm) {
   Grid grid{std::max<int64_t>(1, tiles),
             Whole(profile.multiprocessors * profile.tiles_per_multiprocessor)};
   // Too few tiles for the device: a long reduction is split, at most until one wave is full.
-  const int64_t parts = std::min(grid.slots / grid.blocks, gemm.depth / Whole(profile.split_depth));
+  const int64_t deep_enough = gemm.depth / Whole(profile.*gemm.split_depth);
+  const int64_t parts = std::min(grid.slots / grid.blocks, deep_enough);
   grid.blocks *= std::max<int64_t>(1, parts);
   return grid;
 }

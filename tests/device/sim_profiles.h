@@ -20,6 +20,7 @@ inline device::SimProfile PlainProfile() {
   profile.tile_columns = 64;
   profile.tiles_per_multiprocessor = 2;
   profile.split_depth = 1000;
+  profile.conv_split_depth = 4000;
   profile.block_elements = 1000;
   profile.blocks_per_multiprocessor = 5;
   profile.conv_workspace_mib = 1;

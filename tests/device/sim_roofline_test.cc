@@ -78,6 +78,22 @@ TEST(SimGrid, AConvolutionIsAProductOverPositions) {
   EXPECT_EQ(weight.blocks, 1 * 2);  // 96 rows, 8 x 9 columns; 512 positions are not split
 }
 
+TEST(SimGrid, ConvolutionsAndTheirGradientsHaveASplitDepthOfTheirOwn) {
+  // Reductions of 9 x 1,000 and more in parts of at least 4,000; a tile each without a split.
+  const std::string x = "x = input f32[1,1000,8,8]\nw = param f32[64,1000,3,3]\n";
+  EXPECT_EQ(LastGrid(x + "y = Conv(x, w) " + kConv3x3).blocks, 2);
+  const std::string attrs = kConv3x3.substr(0, kConv3x3.size() - 1);
+  const std::string y = "dy = input f32[1,1000,8,8]\nw = param f32[1000,64,3,3]\n";
+  EXPECT_EQ(LastGrid(y + "dx = ConvGradInput(dy, w) " + attrs + ", input_shape=[1,64,8,8]}").blocks,
+            2);
+  const std::string deep = "dy = input f32[2,8,80,50]\nx = input f32[2,4,80,50]\n";
+  EXPECT_EQ(
+      LastGrid(deep + "dw = ConvGradWeight(dy, x) " + attrs + ", weight_shape=[8,4,3,3]}").blocks,
+      2);
+  // A product of the same depth goes by the other constant.
+  EXPECT_EQ(LastGrid("a = input f32[64,9000]\nb = param f32[9000,64]\ny = MatMul(a, b)").blocks, 9);
+}
+
 TEST(SimGrid, DepthwiseConvolutionsAndEverythingElseGoByElements) {
   const Grid depthwise = LastGrid(
       "x = input f32[1,32,16,16]\nw = param f32[32,1,3,3]\n"
