@@ -68,6 +68,12 @@ constexpr Command kCommands[] = {
      "    --steps N     of each job (6)\n"
      "    --runs N      the median of so many runs (7)\n",
      Allocators},
+    {"roofline",
+     "times of single kernels on a simulated device beside measured ones\n"
+     "    --data DIR    tables of latencies: DIR/linear, bmm, conv / GPU.csv or .csv.gz\n"
+     "    --device D    sim:PROFILE (sim:v100-16gb)\n"
+     "    --gpu G       the name of the tables (Tesla_V100-PCIE-32GB)\n",
+     Roofline},
 };
 
 std::string Help() {

@@ -157,10 +157,10 @@ def draw(figures):
     if "models" in figures:
         one = take(figures, "models", 0, kind=dict)
         return granularity(figures) if "groups" in one else capacity(figures)
-    if "deadlocks" in figures or "bytes_exact" in figures:
+    if any(field in figures for field in ["deadlocks", "bytes_exact", "by_split_depth"]):
         return {}
     raise Bad("it has none of the fields us_per_decision, policies, traces, models, deadlocks, "
-              "bytes_exact; was it written by ebb-bench --json?")
+              "bytes_exact, by_split_depth; was it written by ebb-bench --json?")
 
 
 def main():

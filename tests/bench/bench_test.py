@@ -157,6 +157,27 @@ def fidelity():
     assert len(result["alone"]) == 8 and all(job["step_ms"] > 0 for job in result["alone"]), result
 
 
+def roofline():
+    head = "Latency,Kernels,B,Input_Channel,Output_Channel,Kernel_Szie,Input_Size,Stride,Padding,M,N,K\n"
+    with tempfile.TemporaryDirectory() as folder:
+        for op in ("linear", "bmm", "conv"):
+            pathlib.Path(folder, op).mkdir()
+            pathlib.Path(folder, op, "gpu.csv").write_text(
+                head + "0.05,a,1,8,8,1,8,1,0,8,8,8\n0.25,b,2,2000,64,3,8,1,1,64,8000,64\n")
+        table, result = figures("roofline", "--data", folder, "--gpu", "gpu")
+    assert result["constants_sha256"] in table and result["gpu"] == "gpu", table
+    assert [one["compared"] for one in result["tables"]] == [1, 1, 1], result
+    assert [one["fixed_us"] for one in result["tables"]] == [50, 50, 50], result
+    assert result["by_split_depth"][0]["depth"] == 512, result
+    ratios = [depth["reached"]["linear"]["ratio"] for depth in result["by_split_depth"]]
+    assert ratios == sorted(ratios) and ratios[0] < ratios[-1], ratios  # the less split, the longer
+    assert result["by_grid"][0]["kernels"]["conv_product"]["rows"] == 1, result
+    assert result["by_grid"][0]["kernels"]["conv_transform"] == {"rows": 0}, result
+    # The table says the same.
+    (line,) = [line for line in table.splitlines() if line.startswith("512")][:1]
+    assert line.split()[1] == f"{ratios[0]:.2f}", line
+
+
 def mistakes():
     with tempfile.TemporaryDirectory() as folder:
         # A device with less memory than one sample of the model takes.
@@ -178,6 +199,9 @@ def refuses(small):
             (["capacity", "--models", "resnet51"], 1, "there is no model 'resnet51'"),
             (["capacity", "--models", "gpt2", "--device", "sim:" + small], 1, "do not fit"),
             (["sharing", "--device", "sim:v100-16gb+vector"], 2, "both overlap models"),
+            (["roofline"], 2, "--data is needed"),
+            (["roofline", "--data", "/nonexistent"], 1, "/nonexistent/linear/Tesla"),
+            (["roofline", "--data", "/nonexistent", "--device", "cpu"], 2, "is not sim:PROFILE"),
             (["sharing", "--device", "cpu"], 2, "'cpu' is not simulated"),
             (["sharing", "--fraction", "1.5"], 2, "is no number from"),
             (["sharing", "--fraction", "nan"], 2, "is no number from"),
@@ -200,4 +224,4 @@ def refuses(small):
 
 if __name__ == "__main__":
     {"allocator": allocator, "capacity": capacity, "fidelity": fidelity, "granularity": granularity,
-     "mistakes": mistakes, "scheduler": scheduler, "sharing": sharing, "soak": soak}[sys.argv[2]]()
+     "mistakes": mistakes, "roofline": roofline, "scheduler": scheduler, "sharing": sharing, "soak": soak}[sys.argv[2]]()
