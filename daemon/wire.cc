@@ -175,6 +175,7 @@ absl::Status ResourcesFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   EBB_RETURN_IF_ERROR(Annotate(runtime::CheckMaxInFlight(wire.max_in_flight()), "resources"));
   job->max_in_flight = wire.max_in_flight();
   const v1::Resources::Ladder& ladder = wire.ladder();
+  if (ladder.has_prefetch()) job->ladder.prefetch = ladder.prefetch();
   if (ladder.has_offload()) job->ladder.offload = ladder.offload();
   if (ladder.has_stream()) job->ladder.stream = ladder.stream();
   if (ladder.has_swap()) job->ladder.swap = ladder.swap();

@@ -226,6 +226,7 @@ v1::ExplainReport ToWire(JobId id, const runtime::ExplainReport& report) {
   }
   wire.set_admission(Escaped(report.admission));
   wire.set_numerics_key(report.numerics_key);
+  wire.set_next_batch(report.next_batch);
   wire.set_solo_step_micros(report.solo_step.value_or(Micros(0)).count());
   wire.set_crowd(report.crowd.value_or(0));
   for (const runtime::CoRunPair& pair : report.pairs) {

@@ -74,6 +74,11 @@ char* ActiveJob::Staged(int slot, Bytes offset) const {
   return (prepared->stages_in_pool ? region->base() : prepared->host_slots->base()) + at.count();
 }
 
+char* ActiveJob::Ahead(Bytes offset) const {
+  EBB_CHECK(ahead.granted);
+  return region->base() + (StagingBytes() + ResidentBytes() + offset).count();
+}
+
 const device::Bindings& ActiveJob::Bind(int program, memory::End end, char* base, Bytes size) {
   BoundTo& bound_to = bound[program][static_cast<int>(end)];
   if (bound_to.bindings != nullptr && bound_to.base == base && bound_to.size == size) {

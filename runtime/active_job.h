@@ -28,6 +28,7 @@ struct StepRun {
   int slot = -1;
   bool staged = false;
   int64_t valid = 0;
+  bool ahead = false;         // its batch is in ActiveJob::ahead, or on its way there
   std::vector<char> metrics;  // host copy of the program's metrics, written by the device
 };
 
@@ -57,8 +58,15 @@ struct ActiveJob {
   int priority = 0;
   int max_in_flight = 0;  // 0: the engine's
 
-  // The slots that lie in the pool, then resident state; null until admitted.
+  // The slots that lie in the pool, resident state, then room for a batch that is copied ahead;
+  // null until admitted.
   std::unique_ptr<memory::Region> region;
+  // Where the pool is not host memory: room for the next step's batch, while memory does not bind.
+  struct AheadRoom {
+    bool granted = false;
+    bool taken = false;      // until the step that it is for has copied it into the stack
+    device::EventId landed;  // valid until it is known to be there
+  } ahead;
   LaneId lane;
   std::array<std::shared_ptr<EpochCache>, 2> caches = {std::make_shared<EpochCache>(),
                                                        std::make_shared<EpochCache>()};
@@ -97,9 +105,11 @@ struct ActiveJob {
 
   Bytes ResidentBytes() const { return prepared->DeviceBytes(); }
   Bytes StagingBytes() const { return prepared->StagingInPool(); }
-  Bytes RegionBytes() const { return ResidentBytes() + StagingBytes(); }
+  Bytes AheadBytes() const { return ahead.granted ? prepared->AheadBytes() : Bytes(0); }
+  Bytes RegionBytes() const { return ResidentBytes() + StagingBytes() + AheadBytes(); }
   // Where a field of a staged batch lies: `offset` bytes into its slot.
   char* Staged(int slot, Bytes offset) const;
+  char* Ahead(Bytes offset) const;  // the same of what is copied ahead. REQUIRES ahead.granted
   // Where the byte of the residents' image lies now, in the region or on the host.
   char* AtImage(Bytes offset) const;
   char* Resident(absl::string_view name, int program) const;

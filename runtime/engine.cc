@@ -45,7 +45,7 @@ class EngineImpl final : public Engine {
     EBB_RETURN_IF_ERROR(MakeLevels(prepared.get()));
     EBB_RETURN_IF_ERROR(CheckFits(*prepared, Alone(), *device_, options_.quantum));
     prepared->predicted_step = PredictStep(
-        *prepared, device_->spec(),
+        *prepared, device_->spec(), options_.memory,
         prepared->spec.max_in_flight > 0 ? prepared->spec.max_in_flight : options_.max_in_flight);
     EBB_RETURN_IF_ERROR(TakeHost(prepared.get()));
     EBB_RETURN_IF_ERROR(AllocateHost(device_->spec(), prepared.get()));

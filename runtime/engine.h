@@ -120,6 +120,7 @@ struct ExplainReport {
   std::vector<LevelReport> ladder;  // the levels that were weighed
   std::string admission;            // in words, with the byte ledger behind it
   std::string numerics_key;
+  std::string next_batch;           // how it comes to the device; empty where it crosses no bus
   std::optional<Micros> solo_step;  // a training step without neighbours, where measured
   std::vector<CoRunPair> pairs;     // with the other jobs that have been admitted
   std::optional<double> crowd;      // progress of three and more jobs at once, where measured

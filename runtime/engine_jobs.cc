@@ -185,6 +185,7 @@ void EngineLoop::Pump(ActiveJob& job) {
     if (!ahead.Next()) break;
     StageNext(job, slot);
   }
+  FetchAhead(job);
   if (job.paused || job.ready || job.enqueuing != nullptr) return;
   if (!job.staged.empty()) {
     StepRun& next = *job.staged.front();

@@ -36,20 +36,9 @@ void EngineLoop::BeginStep(ActiveJob& job, const Decision& decision, Lane& lane)
   write("ebb.rng", std::array<int64_t, 2>{static_cast<int64_t>(job.prepared->spec.seed_dropout),
                                           run.item.step});
 
-  const device::Bindings& bindings =
-      job.Bind(program, decision.end, lane.region->base(), scheduler_->lane(lane.id).size());
-  const auto& offsets = job.prepared->slot_offsets[program];
-  for (size_t i = 0; i < step.inputs.size(); ++i) {
-    void* to = bindings.values[step.inputs[i].index()];
-    if (to == nullptr) continue;  // nothing reads it
-    device_->Copy(stream, to, job.Staged(run.slot, offsets[i]),
-                  step.graph.value(step.inputs[i]).type.bytes());
-  }
-  if (step.valid.valid()) {
-    if (void* to = bindings.values[step.valid.index()]) {
-      device_->Copy(stream, to, job.Staged(run.slot, offsets.back()), Bytes(sizeof(int64_t)));
-    }
-  }
+  EnterBatch(
+      stream, job, run,
+      job.Bind(program, decision.end, lane.region->base(), scheduler_->lane(lane.id).size()));
 }
 
 void EngineLoop::EndStepEnqueue(ActiveJob& job, device::StreamId stream, int program) {

@@ -32,6 +32,7 @@ absl::Status EngineLoop::Init() {
     lanes_.push_back(std::move(lane));
   }
   aux_stream_ = device_->CreateStream();
+  if (!device_->spec().host_memory) ahead_stream_ = device_->CreateStream();
   launches_.resize(lanes_.size() * 2);
   overlap_ = std::make_unique<OverlapTracker>(static_cast<int>(lanes_.size() * 2));
   co_run_ = std::make_unique<CoRun>(options_.co_run, static_cast<int>(lanes_.size() * 2));
@@ -49,14 +50,18 @@ EngineLoop::~EngineLoop() {
       }
     }
   }
-  if (aux_stream_.valid()) device_->DestroyStream(aux_stream_);
+  for (const device::StreamId stream : {aux_stream_, ahead_stream_}) {
+    if (stream.valid()) device_->DestroyStream(stream);
+  }
   for (const auto& stream : launches_) {
     for (const Launch& launch : stream) {
       device_->Release(launch.event);
       for (const device::EventId part : launch.parts) device_->Release(part);
     }
   }
-  for (const AuxOp& op : aux_ops_) device_->Release(op.event);
+  for (const auto* ops : {&aux_ops_, &ahead_ops_}) {
+    for (const AuxOp& op : *ops) device_->Release(op.event);
+  }
   jobs_.clear();
   ended_.clear();
   lanes_.clear();
@@ -123,7 +128,8 @@ void EngineLoop::DrainCommands() {
 void EngineLoop::Run() {
   for (;;) {
     DrainCommands();
-    HarvestAuxiliary();
+    HarvestAuxiliary(&aux_ops_);
+    HarvestAuxiliary(&ahead_ops_);
     HarvestLaunches();
     Retire();
     MaybeRecut();
@@ -148,13 +154,13 @@ void EngineLoop::Run() {
   dropped.swap(commands_);
 }
 
-bool EngineLoop::HarvestAuxiliary() {
+bool EngineLoop::HarvestAuxiliary(std::deque<AuxOp>* ops) {
   bool any = false;
-  while (!aux_ops_.empty()) {
-    const device::EventState state = device_->Query(aux_ops_.front().event);
+  while (!ops->empty()) {
+    const device::EventState state = device_->Query(ops->front().event);
     if (!state.complete) break;
-    AuxOp op = std::move(aux_ops_.front());
-    aux_ops_.pop_front();
+    AuxOp op = std::move(ops->front());
+    ops->pop_front();
     device_->Release(op.event);
     op.done(state.status);
     any = true;
@@ -226,6 +232,7 @@ void EngineLoop::OnComplete(const Launch& launch, const device::EventState& stat
     }
     job->slot_busy[run->slot] = false;
     run->slot = -1;
+    if (run->ahead) job->ahead.taken = false;
   }
   if (launch.last) {
     job->last_step_end = state.end;
@@ -297,7 +304,7 @@ DeviceReport EngineLoop::Describe() const {
   return {.spec = device_->spec(),
           .pool = pool_->budget(),
           .lanes = static_cast<int>(lanes_.size()),
-          .streams = static_cast<int>(lanes_.size() * 2 + 1),
+          .streams = static_cast<int>(lanes_.size() * 2) + 1 + ahead_stream_.valid(),
           .policy = kPolicies[static_cast<int>(options_.policy)],
           .co_run = options_.co_run};
 }

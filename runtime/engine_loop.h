@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "base/clock.h"
 #include "base/mutex.h"
@@ -99,7 +100,7 @@ class EngineLoop {
     int sub_model = 0;
     Bytes extent, held_after;
   };
-  // Work on the auxiliary stream: uploads and snapshots.
+  // Work on a stream beside those of the lanes: uploads and snapshots; batches that go ahead.
   struct AuxOp {
     device::EventId event;
     std::function<void(const absl::Status&)> done;
@@ -108,7 +109,7 @@ class EngineLoop {
   // engine_loop.cc: the thread.
   void DrainCommands();
   bool HarvestLaunches();
-  bool HarvestAuxiliary();
+  bool HarvestAuxiliary(std::deque<AuxOp>* ops);
   device::EventState Finish(const Launch& launch, device::EventState state);
   void OnComplete(const Launch& launch, const device::EventState& state);
   void SampleLedger();
@@ -121,6 +122,20 @@ class EngineLoop {
   void LaunchSubModel(const Lane& lane, memory::End end, const StepProgram& step,
                       const device::Bindings& bindings, Launch* launch);
   void EndStepEnqueue(ActiveJob& job, device::StreamId stream, int program);
+
+  // engine_ahead.cc: batches.
+  struct BatchWay {
+    char* to;
+    const char* from;
+  };
+  void GrantAhead(const std::vector<ActiveJob*>& jobs);  // all that are, or will be, in the pool
+  void FetchAhead(ActiveJob& job);                       // if there is room and a batch
+  void EnterBatch(device::StreamId stream, ActiveJob& job, const StepRun& run,
+                  const device::Bindings& bindings);
+  void CopyBatch(device::StreamId stream, const ActiveJob& job, const StepRun& run,
+                 absl::FunctionRef<BatchWay(ValueId value, Bytes offset)> way);
+  void ForgetAhead(ActiveJob& job);
+  std::string AheadText(const ActiveJob& job) const;
 
   // engine_turns.cc: jobs that take turns.
   void AwaitTurn(const scheduler::Decision& decision, device::StreamId stream);
@@ -179,6 +194,7 @@ class EngineLoop {
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::vector<Lane> lanes_;
   device::StreamId aux_stream_;
+  device::StreamId ahead_stream_;  // invalid where batches cross no bus
   std::unique_ptr<OverlapTracker> overlap_;
   std::unique_ptr<CoRun> co_run_;
 
@@ -191,7 +207,7 @@ class EngineLoop {
 
   std::vector<std::deque<Launch>> launches_;                           // per stream, in order
   absl::flat_hash_map<scheduler::LaunchSeq, device::EventId> events_;  // not known complete
-  std::deque<AuxOp> aux_ops_;
+  std::deque<AuxOp> aux_ops_, ahead_ops_;
   int64_t ledger_samples_ = 0, ledger_shared_ = 0, ledger_deep_ = 0;
   Micros last_refresh_;
 

@@ -68,7 +68,7 @@ void EngineLoop::MaybeRecut() {
     for (const Lane& lane : lanes_) scheduler_->CloseLane(lane.id);
     lanes_closed_ = true;
   }
-  if (!ended_.empty() || !LanesDrained()) return;
+  if (!ended_.empty() || !LanesDrained() || !ahead_ops_.empty()) return;
   const Cut cut = PlanCut();
   if (!ImagesAreReady(cut)) return;
   Recut(cut);
@@ -127,8 +127,10 @@ void EngineLoop::Recut(const Cut& cut) {
       if (j < staying) moved.push_back(&job);
     }
     packing.push_back({job.id, job.prepared->Peak()});
-    regions += AlignUp(job.RegionBytes(), pool_->granule());
+    ForgetAhead(job);
   }
+  GrantAhead(cut.jobs);
+  for (ActiveJob* job : cut.jobs) regions += AlignUp(job->RegionBytes(), pool_->granule());
   waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(cut.joining));
   std::vector<scheduler::PackedLane> packed;
   if (!packing.empty()) {
@@ -149,7 +151,8 @@ void EngineLoop::Recut(const Cut& cut) {
     }
   };
   const auto resize_regions = [&](bool grow) {
-    for (ActiveJob* job : moved) {
+    for (size_t j = 0; j < staying; ++j) {
+      ActiveJob* const job = cut.jobs[j];
       const Bytes size = AlignUp(job->RegionBytes(), pool_->granule());
       if (size == job->region->size() || (size > job->region->size()) != grow) continue;
       EBB_CHECK(job->region->Resize(size).ok());
@@ -177,6 +180,7 @@ void EngineLoop::Recut(const Cut& cut) {
   }
   for (ActiveJob* job : moved) Upload(*job);
   lanes_closed_ = false;
+  for (ActiveJob* job : cut.jobs) FetchAhead(*job);
   pool_->CheckInvariants();
 }
 
@@ -211,6 +215,7 @@ void EngineLoop::Join(ActiveJob& job, LaneId id) {
     record.info.lane = job.lane;
     record.info.state = job.paused ? JobState::kPaused : JobState::kRunning;
     record.info.resident = job.ResidentBytes();
+    record.info.staging = job.StagingBytes() + job.AheadBytes();
     record.info.streamed = job.prepared->plan().placement.host_bytes();
     record.info.step_peak = job.prepared->Peak();
   });
@@ -227,7 +232,7 @@ MemoryReport EngineLoop::Memory() const {
   const auto add_region = [&](const ActiveJob& job) {
     if (job.region == nullptr) return;
     classes["resident"] += job.ResidentBytes();
-    classes["staging"] += job.StagingBytes();
+    classes["staging"] += job.StagingBytes() + job.AheadBytes();
     classes["padding"] += job.region->size() - job.RegionBytes();
   };
   for (const auto& [id, job] : jobs_) {
@@ -235,7 +240,7 @@ MemoryReport EngineLoop::Memory() const {
     report.jobs.push_back({.job = id,
                            .name = job->prepared->spec.name,
                            .resident = job->ResidentBytes(),
-                           .staging = job->StagingBytes(),
+                           .staging = job->StagingBytes() + job->AheadBytes(),
                            .step_peak = job->prepared->Peak(),
                            .held = Bytes(0),
                            .lane = job->lane});
@@ -356,6 +361,7 @@ absl::StatusOr<ExplainReport> EngineLoop::Explain(JobId id) const {
           : absl::StrCat("fits: region of ", FormatBytes(job->region->size()), ", lane ",
                          job->lane.value(), " of ", FormatBytes(scheduler_->lane(job->lane).size()),
                          " holds its step of ", FormatBytes(job->prepared->Peak()));
+  report.next_batch = job->region == nullptr ? "" : AheadText(*job);
   report.solo_step = co_run_->SoloStep(id);
   report.pairs = co_run_->PairsOf(id);
   report.crowd = co_run_->Crowd();

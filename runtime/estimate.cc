@@ -153,8 +153,9 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
     report.text = Refusal(*job, report.verdict, report.largest_alone.value_or(0));
     return report;
   }
-  report.step_time = PredictStep(
-      *job, device.spec(), spec.max_in_flight > 0 ? spec.max_in_flight : options.max_in_flight);
+  report.step_time =
+      PredictStep(*job, device.spec(), present.pool,
+                  spec.max_in_flight > 0 ? spec.max_in_flight : options.max_in_flight);
   std::optional<absl::Time> now;
   if (device.spec().profile.empty()) now = absl::Now();
   report.text = absl::StrCat(InWords(report.verdict, now), ": it ", InWords(report.verdict.ledger));

@@ -73,8 +73,11 @@ struct EvaluateSpec {
   std::optional<int64_t> every_epochs;  // default 1 when there is validation data
 };
 
-// Which levels of the memory ladder (runtime/ladder.h) a job may use when memory binds.
+// Which levels of the memory ladder (runtime/ladder.h) a job may use when memory binds; and what it
+// takes while memory does not.
 struct LadderSpec {
+  // The next batch crosses the bus while a step runs, into memory of the pool that nobody needs.
+  bool prefetch = true;
   bool offload = true;  // optimizer slots on the host
   bool stream = true;   // and the weights that dwarf the others
   bool swap = true;     // and all weights

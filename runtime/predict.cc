@@ -17,14 +17,19 @@ constexpr int kMeasured = 3;
 // are.
 class Stopwatch {
  public:
-  Stopwatch(device::Device* device, char* on_device, int max_in_flight)
+  // `ahead`: batches cross the bus while the step before theirs runs.
+  Stopwatch(device::Device* device, char* on_device, bool ahead, int max_in_flight)
       : device_(*device),
         on_device_(on_device),
+        ahead_(ahead),
         max_in_flight_(static_cast<size_t>(max_in_flight)),
-        stream_(device_.CreateStream()) {}
+        stream_(device_.CreateStream()),
+        ahead_stream_(device_.CreateStream()) {}
   ~Stopwatch() {
     device_.DestroyStream(stream_);
+    device_.DestroyStream(ahead_stream_);
     for (const device::EventId event : in_flight_) device_.Release(event);
+    if (landed_.valid()) device_.Release(landed_);
   }
 
   void Step(const StepProgram& step, const device::Program& program, Bytes metrics) {
@@ -33,12 +38,19 @@ class Stopwatch {
     if (step.graph.Find("ebb.rng").valid()) {
       device_.Write(stream_, on_device_, absl::MakeConstSpan(kZero).first(16));
     }
-    for (const ValueId input : step.inputs) {
-      if (!step.PlaceOf(input)) continue;
-      device_.Copy(stream_, on_device_, kZero, step.graph.value(input).type.bytes());
-    }
-    if (step.valid.valid() && step.PlaceOf(step.valid)) {
-      device_.Copy(stream_, on_device_, kZero, Bytes(sizeof(int64_t)));
+    if (!ahead_) {
+      CopyBatch(step, stream_, on_host_);
+    } else {
+      if (landed_.valid()) {
+        device_.Wait(stream_, landed_);
+        device_.Release(landed_);
+      }
+      CopyBatch(step, stream_, on_device_);
+      const device::EventId copied = device_.Record(stream_);
+      device_.Wait(ahead_stream_, copied);
+      device_.Release(copied);
+      CopyBatch(step, ahead_stream_, on_host_);
+      landed_ = device_.Record(ahead_stream_);
     }
     for (size_t s = 0; s < step.partition.sub_models.size(); ++s) {
       AwaitRoom();
@@ -64,6 +76,16 @@ class Stopwatch {
   }
 
  private:
+  void CopyBatch(const StepProgram& step, device::StreamId stream, const char* from) {
+    for (const ValueId input : step.inputs) {
+      if (!step.PlaceOf(input)) continue;
+      device_.Copy(stream, on_device_, from, step.graph.value(input).type.bytes());
+    }
+    if (step.valid.valid() && step.PlaceOf(step.valid)) {
+      device_.Copy(stream, on_device_, from, Bytes(sizeof(int64_t)));
+    }
+  }
+
   // As if none of it were hidden.
   void CopyState(const StepProgram& step, const graph::Traffic& traffic) {
     for (const auto* nodes : {&traffic.fetch_now, &traffic.fetch_ahead}) {
@@ -93,14 +115,16 @@ class Stopwatch {
   device::Device& device_;
   char* const on_device_;
   char on_host_[1];  // never written: nothing is moved
+  const bool ahead_;
   const size_t max_in_flight_;
-  const device::StreamId stream_;
+  const device::StreamId stream_, ahead_stream_;
+  device::EventId landed_;  // the next step's batch; invalid before the first
   std::deque<device::EventId> in_flight_;
 };
 
 }  // namespace
 
-std::optional<Micros> PredictStep(const PreparedJob& job, const DeviceSpec& device,
+std::optional<Micros> PredictStep(const PreparedJob& job, const DeviceSpec& device, Bytes pool,
                                   int max_in_flight) {
   const StepProgram& step = *job.programs()[0];
   if (device.profile.empty() || step.program == nullptr) return std::nullopt;
@@ -114,9 +138,13 @@ std::optional<Micros> PredictStep(const PreparedJob& job, const DeviceSpec& devi
   if (!base.ok()) return std::nullopt;
   const absl::Cleanup unreserve = [&] { granules.Unreserve(*base, granules.granule()); };
   const Bytes metrics = job.resident.metric_stride * static_cast<int64_t>(step.metrics.size());
+  const Bytes granule = granules.granule();
+  const Bytes region = job.DeviceBytes() + job.StagingInPool() + job.AheadBytes();
+  const bool ahead = job.AheadBytes() > Bytes(0) &&
+                     AlignUp(region, granule) + AlignUp(job.Peak(), granule) <= pool;
   // Without a pause between them: the host is ahead of the device in a steady state.
   const auto end_of = [&](int steps) {
-    Stopwatch stopwatch(sim->get(), *base, max_in_flight);
+    Stopwatch stopwatch(sim->get(), *base, ahead, max_in_flight);
     const Micros begin = (*sim)->Now();
     for (int i = 0; i < steps; ++i) stopwatch.Step(step, **program, metrics);
     return stopwatch.End() - begin;

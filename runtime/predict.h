@@ -9,9 +9,10 @@
 
 namespace ebb::runtime {
 
-// Enqueues steps as the engine would on a simulated device of the same profile, whose clock says
-// it. nullopt: the device is real, or the job is too large to be planned.
-std::optional<Micros> PredictStep(const PreparedJob& job, const DeviceSpec& device,
+// Enqueues steps as the engine would, with all of `pool` for the job, on a simulated device of the
+// same profile, whose clock says it. nullopt: the device is real, or the job is too large to be
+// planned.
+std::optional<Micros> PredictStep(const PreparedJob& job, const DeviceSpec& device, Bytes pool,
                                   int max_in_flight);
 
 }  // namespace ebb::runtime

@@ -64,6 +64,11 @@ struct PreparedJob {
   Bytes Peak() const { return plan().Peak(); }  // the larger of the two stack plans'
   bool IsPlanned() const { return plan().IsPlanned(); }
   LadderBase Base() const { return {spec.ladder, ladder[0], resident}; }
+  // Of the pool: room for one batch that crosses the bus ahead of its step. 0: it need not, or the
+  // spec says no.
+  Bytes AheadBytes() const {
+    return stages_in_pool || !spec.ladder.prefetch ? Bytes(0) : slot_bytes;
+  }
   Bytes StagingInPool() const { return stages_in_pool ? slot_bytes * kSlots : Bytes(0); }
   // Of the host's: its parameters, buffers and slots, when it has succeeded.
   Bytes ResultBytes(const DeviceSpec& device) const {

@@ -330,6 +330,7 @@ std::string ExplainText(const v1::ExplainReport& report) {
       {"resident", resident},
       {"admission", report.admission()},
       {"numerics", report.numerics_key()}};
+  if (!report.next_batch().empty()) facts.push_back({"next batch", report.next_batch()});
   if (report.solo_step_micros() > 0) {
     facts.push_back({"step alone", absl::StrFormat("%.3f ms", report.solo_step_micros() / 1e3)});
   }

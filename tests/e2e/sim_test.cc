@@ -90,7 +90,7 @@ TEST_F(SimTest, EveryCommandWorksOnJobsWithoutData) {
   }
   const Json memory = EbbJson({"memory"});
   EXPECT_EQ(Sum(memory["classes"]), memory["pool_bytes"]);
-  EXPECT_EQ(memory["classes"]["staging"], 0);
+  EXPECT_GT(memory["classes"]["staging"], 0);  // the batches that are copied ahead
   EXPECT_GT(memory["host"]["staging"], 0);
   EXPECT_GT(memory["overlap"]["concurrent_us"], 0);
   EXPECT_EQ(EbbJson({"ps"})["jobs"].size(), 2u);
