@@ -139,6 +139,10 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
                         .step_peak = job->Peak(),
                         .live_peak = job->programs()[0]->live_peak,
                         .copies = Copies(level, alone)};
+  const bool nobody_else = present.running.empty() && present.waiting.empty();
+  if (nobody_else && job->CopiesAheadAlone(present.pool, present.granule)) {
+    report.staging += job->AheadBytes();
+  }
   const Bytes region = AlignUp(level.region, alone.granule);
   report.host = level.host;
   report.alone = region + AlignUp(level.lane, alone.granule);

@@ -20,7 +20,7 @@ struct EstimateReport {
   int64_t batch_size = 0;
   Bytes pool;
   Bytes resident;
-  Bytes staging;       // in the pool
+  Bytes staging;       // in the pool, with the next batch where the job would be alone there
   Bytes step_peak;     // planned, of training and evaluation
   Bytes live_peak;     // of the training step
   Bytes host;          // of the host's memory

@@ -138,10 +138,7 @@ std::optional<Micros> PredictStep(const PreparedJob& job, const DeviceSpec& devi
   if (!base.ok()) return std::nullopt;
   const absl::Cleanup unreserve = [&] { granules.Unreserve(*base, granules.granule()); };
   const Bytes metrics = job.resident.metric_stride * static_cast<int64_t>(step.metrics.size());
-  const Bytes granule = granules.granule();
-  const Bytes region = job.DeviceBytes() + job.StagingInPool() + job.AheadBytes();
-  const bool ahead = job.AheadBytes() > Bytes(0) &&
-                     AlignUp(region, granule) + AlignUp(job.Peak(), granule) <= pool;
+  const bool ahead = job.CopiesAheadAlone(pool, granules.granule());
   // Without a pause between them: the host is ahead of the device in a steady state.
   const auto end_of = [&](int steps) {
     Stopwatch stopwatch(sim->get(), *base, ahead, max_in_flight);

@@ -69,6 +69,11 @@ struct PreparedJob {
   Bytes AheadBytes() const {
     return stages_in_pool || !spec.ladder.prefetch ? Bytes(0) : slot_bytes;
   }
+  // Is there room for that when the job has all of `pool`?
+  bool CopiesAheadAlone(Bytes pool, Bytes granule) const {
+    const Bytes region = DeviceBytes() + StagingInPool() + AheadBytes();
+    return AheadBytes() > Bytes(0) && AlignUp(region, granule) + AlignUp(Peak(), granule) <= pool;
+  }
   Bytes StagingInPool() const { return stages_in_pool ? slot_bytes * kSlots : Bytes(0); }
   // Of the host's: its parameters, buffers and slots, when it has succeeded.
   Bytes ResultBytes(const DeviceSpec& device) const {
