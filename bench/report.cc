@@ -88,12 +88,11 @@ std::string DecisionsTable(const std::map<int64_t, double>& micros, int runs) {
 }
 
 std::string DecisionsJson(const std::map<int64_t, double>& micros, int runs) {
-  std::vector<std::string> entries;
-  for (const auto& [jobs, us] : micros) {
-    entries.push_back(absl::StrFormat("\"%d\": %.4f", jobs, us));
-  }
-  return absl::StrFormat("{\n  \"runs\": %d,\n  \"us_per_decision\": {%s}\n}\n", runs,
-                         absl::StrJoin(entries, ", "));
+  const std::string entries =
+      absl::StrJoin(micros, ", ", [](std::string* out, const std::pair<const int64_t, double>& of) {
+        absl::StrAppendFormat(out, "\"%d\": %.4f", of.first, of.second);
+      });
+  return absl::StrFormat("{\n  \"runs\": %d,\n  \"us_per_decision\": {%s}\n}\n", runs, entries);
 }
 
 }  // namespace ebb::bench

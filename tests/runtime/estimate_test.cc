@@ -91,7 +91,7 @@ TEST(Estimate, CopiesAndLargestBatchesAreExact) {
 
 TEST(Estimate, StateOnTheHostLeavesRoomForLargerBatches) {
   const auto engine = MakeSimEngine(GiB(6));
-  runtime::JobSpec spec = Endless("bert_base_128", 8);
+  runtime::JobSpec spec = Endless("vgg16", 8);
   const EstimateReport with = Estimated(*engine, spec);
   spec.ladder = AllResident();
   const EstimateReport without = Estimated(*engine, spec);
@@ -99,7 +99,7 @@ TEST(Estimate, StateOnTheHostLeavesRoomForLargerBatches) {
   EXPECT_GT(*with.largest_beside_equal, *without.largest_beside_equal);
   EXPECT_GT(*with.largest_alone, *without.largest_alone);
   // The engine takes two of that batch, and says where their state is.
-  spec = Endless("bert_base_128", *with.largest_beside_equal);
+  spec = Endless("vgg16", *with.largest_beside_equal);
   const EstimateReport one = Estimated(*engine, spec);
   EXPECT_EQ(one.verdict.kind, Kind::kFitsNow) << one.text;
   const std::vector<JobId> jobs = {Submitted(*engine, spec), Submitted(*engine, spec)};
