@@ -33,6 +33,7 @@ constexpr Command kCommands[] = {
      "    --mixes N     how many, drawn at random (all pairs, 20 of more jobs)\n"
      "    --of W        distinct models, or equal jobs (distinct)\n"
      "    --seed S      of the draw (1)\n"
+     "    --steps N     of the longest job of a mix, that are measured (100)\n"
      "    --constants F a YAML file that replaces some of the profile's constants\n"
      "    --sensitivity also with launch cost and bandwidth halved and doubled\n",
      Sharing},

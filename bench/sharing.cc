@@ -102,7 +102,7 @@ absl::Status AddSensitivity(const std::function<void(const std::string&)>& on_mi
       profile.*field *= factor;
       SensitivityRow row{.change = absl::StrCat(key, " x ", factor)};
       on_mix(row.change);
-      SharingBench bench(profile, report->options.assumptions);
+      SharingBench bench(profile, report->options.assumptions, report->options.steps);
       SharingReport changed{.options = report->options, .profile = profile};
       EBB_ASSIGN_OR_RETURN(changed.mixes,
                            MeasureMixes(report->options, {"ebb", kReference}, bench, on_mix));
@@ -209,7 +209,7 @@ absl::StatusOr<SharingReport> MeasureSharing(
         absl::StrCat("--jobs: there are fewer than ", options.jobs,
                      " models; give more --models, or --of equal for jobs of one model"));
   }
-  SharingBench bench(profile, options.assumptions);
+  SharingBench bench(profile, options.assumptions, options.steps);
   SharingReport report{.options = options, .profile = profile, .pool = bench.pool()};
   EBB_ASSIGN_OR_RETURN(report.mixes, MeasureMixes(options, SharingPolicies(), bench, on_mix));
   std::set<std::string> seen;

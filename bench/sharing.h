@@ -28,6 +28,7 @@ struct SharingOptions {
   Mixes mixes = Mixes::kDistinct;
   int most_mixes = 0;  // drawn at random; 0: all pairs, 20 of more jobs
   uint64_t seed = 1;
+  int64_t steps = 100;       // of the longest job of a mix, that are measured
   bool sensitivity = false;  // also with launch cost and bandwidth halved and doubled
   SharingAssumptions assumptions;
 };

@@ -17,7 +17,7 @@ absl::Status Sharing(const Args& args) {
   options.sensitivity = std::erase(valued, "--sensitivity") > 0;
   EBB_ASSIGN_OR_RETURN(const Flags flags,
                        ParseFlags(valued, {"device", "jobs", "fraction", "batch", "constants",
-                                           "models", "mixes", "of", "seed", "json"}));
+                                           "models", "mixes", "of", "seed", "steps", "json"}));
   options.device = TextOf(flags, "device", options.device);
   options.constants = TextOf(flags, "constants", "");
   options.models = ListOf(flags, "models");
@@ -40,6 +40,7 @@ absl::Status Sharing(const Args& args) {
   options.most_mixes = static_cast<int>(most);
   EBB_ASSIGN_OR_RETURN(const int64_t seed, NumberOf(flags, "seed", 1, 0, INT64_MAX));
   options.seed = static_cast<uint64_t>(seed);
+  EBB_ASSIGN_OR_RETURN(options.steps, NumberOf(flags, "steps", options.steps, 10, 100'000));
   EBB_ASSIGN_OR_RETURN(const SharingReport report,
                        MeasureSharing(options, [](const std::string& mix) {
                          std::fprintf(stderr, "%s ...\n", mix.c_str());

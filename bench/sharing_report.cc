@@ -215,14 +215,14 @@ std::string SharingJson(const SharingReport& report) {
   return absl::StrFormat(
       "{\n  \"simulated\": true,\n  \"profile\": %s,\n  \"constants_sha256\": %s,\n"
       "  \"constants\": %s,\n  \"assumptions\": %s,\n  \"pool_bytes\": %d,\n  \"jobs\": %d,\n"
-      "  \"batches\": %s,\n  \"seed\": %d,\n  \"alone\": [\n%s\n  ],\n"
+      "  \"batches\": %s,\n  \"seed\": %d,\n  \"steps\": %d,\n  \"alone\": [\n%s\n  ],\n"
       "  \"policies\": {\n%s\n  },\n  \"worst_share\": %.6f,\n  \"pool_use\": %.6f,\n"
       "  \"sensitivity\": [\n%s\n  ],\n  \"mixes\": [\n%s\n  ]\n}\n",
       Quoted(report.profile.key), Quoted(report.profile.sha256),
       NumberMap(device::ConstantsOf(report.profile)), NumberMap(Assumptions(report)),
       report.pool.count(), report.options.jobs, Quoted(BatchRule(report)), report.options.seed,
-      absl::StrJoin(alone, ",\n"), absl::StrJoin(policies, ",\n"), worst_share, pool_use,
-      absl::StrJoin(sensitivity, ",\n"), absl::StrJoin(mixes, ",\n"));
+      report.options.steps, absl::StrJoin(alone, ",\n"), absl::StrJoin(policies, ",\n"),
+      worst_share, pool_use, absl::StrJoin(sensitivity, ",\n"), absl::StrJoin(mixes, ",\n"));
 }
 
 }  // namespace ebb::bench

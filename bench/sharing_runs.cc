@@ -21,7 +21,6 @@ namespace {
 using device::OverlapModel;
 using device::SimDevice;
 
-constexpr double kSteps = 30;    // of the longest job within the window, under time sharing
 constexpr double kWarmUp = 0.1;  // part of the time before the window
 
 using Works = std::vector<const Workload*>;
@@ -109,9 +108,11 @@ const std::vector<std::string>& SharingPolicies() {
   return *kNames;
 }
 
-SharingBench::SharingBench(device::SimProfile profile, SharingAssumptions assumptions)
+SharingBench::SharingBench(device::SimProfile profile, SharingAssumptions assumptions,
+                           int64_t steps)
     : profile_(std::move(profile)),
       assumptions_(assumptions),
+      steps_(steps),
       device_(profile_, OverlapModel::kSlots),
       pool_(PoolOf(device_)) {}
 
@@ -151,7 +152,7 @@ absl::StatusOr<const Workload*> SharingBench::Work(const MixJob& job) {
 double SharingBench::Horizon(const Works& works) const {
   double longest = 0;
   for (const Workload* work : works) longest = std::max(longest, work->alone_micros);
-  return longest * static_cast<double>(works.size()) * kSteps / (1 - kWarmUp);
+  return longest * static_cast<double>(works.size()) * static_cast<double>(steps_) / (1 - kWarmUp);
 }
 
 absl::StatusOr<Works> SharingBench::Shrink(const std::vector<MixJob>& mix, const Works& works) {

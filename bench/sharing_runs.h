@@ -47,7 +47,8 @@ struct MixResult {
 // Plans and times jobs on one device's constants, and remembers.
 class SharingBench {
  public:
-  SharingBench(device::SimProfile profile, SharingAssumptions assumptions);
+  // `steps`: of the longest job of a mix within the window that is measured, under time sharing.
+  SharingBench(device::SimProfile profile, SharingAssumptions assumptions, int64_t steps);
 
   const device::SimProfile& profile() const { return profile_; }
   Bytes pool() const { return pool_; }
@@ -70,6 +71,7 @@ class SharingBench {
 
   const device::SimProfile profile_;
   const SharingAssumptions assumptions_;
+  const int64_t steps_;
   device::SimDevice device_;  // only ever asked, never run on
   const Bytes pool_;
   std::map<std::string, Needs> needs_;
