@@ -63,11 +63,9 @@ std::string Table(const SoakReport& report) {
 
 std::string Json(const SoakReport& report) {
   const auto fields = [](const std::vector<Figure>& figures, absl::string_view indent) {
-    std::vector<std::string> out;
-    for (const Figure& figure : figures) {
-      out.push_back(absl::StrFormat("%s\"%s\": %d", indent, figure.name, figure.value));
-    }
-    return absl::StrJoin(out, ",\n");
+    return absl::StrJoin(figures, ",\n", [&](std::string* out, const Figure& figure) {
+      absl::StrAppendFormat(out, "%s\"%s\": %d", indent, figure.name, figure.value);
+    });
   };
   return absl::StrFormat(
       "{\n%s  \"seed\": %d,\n  \"mixes\": %d,\n%s,\n  \"counts\": {\n%s,\n"

@@ -18,6 +18,7 @@ bool EngineLoop::Fits(const PreparedJob& job) const {
     all.push_back(NeedsOf(id, *other->prepared, device_->spec()));
   }
   std::vector<const AdmissionJob*> jobs;
+  jobs.reserve(all.size());
   for (const AdmissionJob& each : all) jobs.push_back(&each);
   return CheapestLevels({.pool = pool_->budget(), .granule = pool_->granule()}, jobs).has_value();
 }
