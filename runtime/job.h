@@ -146,7 +146,7 @@ struct JobInfo {
   std::string name;
   JobState state = JobState::kPreparing;
   EndReason reason = EndReason::kNone;
-  std::string message;  // of a failure; else a note
+  std::string message;  // of a failure; else a note: where it ends, if not where an update says
   std::vector<std::string> warnings;
   int64_t step = 0;
   int64_t total_steps = 0;

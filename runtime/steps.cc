@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
+
 namespace ebb::runtime {
 
 int64_t TotalSteps(const StopSpec& stop, int64_t batches_per_epoch, int64_t batch_size) {
@@ -17,6 +19,13 @@ int64_t TotalSteps(const StopSpec& stop, int64_t batches_per_epoch, int64_t batc
         total, std::ceil(static_cast<double>(*stop.samples) / static_cast<double>(batch_size)));
   }
   return static_cast<int64_t>(std::max(total, 0.0));
+}
+
+std::string EndInWords(int64_t asked, int64_t end, int64_t done) {
+  if (asked >= end && end > done) return "";
+  return absl::StrCat("it ends at its step ", end,
+                      end <= done ? ", which is done already"
+                                  : absl::StrCat(": ", done, " are done, the others prepared"));
 }
 
 int64_t StepSequence::EpochOf(int64_t step) const {

@@ -144,6 +144,28 @@ TEST(Engine, UpdateMovesTheEndAndTheLearningRate) {
   EXPECT_EQ(engine->Update(JobId(99), {}).code(), absl::StatusCode::kNotFound);
 }
 
+TEST(Engine, AnEndThatIsPastIsAnsweredWithTheStepAtWhichTheJobEnds) {
+  const auto engine = MakeCheckedEngine({.memory = MiB(64)});
+  const auto job = engine->Submit(MakeJob({.steps = 1000000}));
+  ASSERT_TRUE(job.ok());
+  WaitForStep(*engine, *job, 20);
+  ASSERT_TRUE(engine->Pause(*job).ok());
+  ASSERT_TRUE(engine->Update(*job, {.stop = runtime::StopSpec{.steps = 900000}}).ok());
+  EXPECT_EQ(engine->Get(*job)->message, "");
+  ASSERT_TRUE(engine->Update(*job, {.stop = runtime::StopSpec{.steps = 5}}).ok());
+  const JobInfo then = *engine->Get(*job);
+  EXPECT_GE(then.total_steps, 20);
+  EXPECT_THAT(then.message,
+              ::testing::StartsWith(absl::StrCat("it ends at its step ", then.total_steps, ": ")));
+  ASSERT_TRUE(engine->Update(*job, {.weight = 2}).ok());
+  EXPECT_EQ(engine->Get(*job)->message, then.message);
+  ASSERT_TRUE(engine->Resume(*job).ok());
+  const JobInfo info = WaitUntilFinal(*engine, *job);
+  EXPECT_EQ(info.state, JobState::kSucceeded);
+  EXPECT_EQ(info.step, then.total_steps);
+  EXPECT_EQ(info.message, then.message);  // whoever asks when it has ended is told too
+}
+
 TEST(Engine, TheLedgerSumsToThePoolWhileJobsShareALane) {
   const auto engine = MakeCheckedEngine({.memory = MiB(4)});
   std::vector<JobId> jobs;

@@ -60,6 +60,16 @@ TEST(TotalSteps, TakesTheFirstRuleThatIsReached) {
   EXPECT_EQ(TotalSteps({.samples = 9}, 8, 4), 3);
 }
 
+TEST(EndInWords, SaysWhereAJobEndsThatIsPastItsEnd) {
+  using runtime::EndInWords;
+  EXPECT_EQ(EndInWords(20, 20, 12), "");
+  EXPECT_EQ(EndInWords(14, 14, 12), "");
+  EXPECT_EQ(EndInWords(5, 14, 12), "it ends at its step 14: 12 are done, the others prepared");
+  EXPECT_EQ(EndInWords(13, 14, 12), "it ends at its step 14: 12 are done, the others prepared");
+  EXPECT_EQ(EndInWords(5, 12, 12), "it ends at its step 12, which is done already");
+  EXPECT_EQ(EndInWords(12, 12, 12), "it ends at its step 12, which is done already");
+}
+
 std::string Walk(StepSequence sequence) {
   std::string walk;
   while (const auto item = sequence.Next()) {

@@ -1,0 +1,76 @@
+// Changing a job that has not ended.
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "runtime/engine_loop.h"
+
+namespace ebb::runtime {
+namespace {
+
+absl::Status CheckUpdate(const JobUpdate& update, const ActiveJob& job) {
+  if (update.learning_rate &&
+      !(*update.learning_rate >= 0 && std::isfinite(*update.learning_rate))) {
+    return absl::InvalidArgumentError("learning_rate must be a finite number >= 0");
+  }
+  if (update.weight && !(*update.weight > 0 && std::isfinite(*update.weight))) {
+    return absl::InvalidArgumentError("weight must be a finite number > 0");
+  }
+  if (update.max_in_flight) EBB_RETURN_IF_ERROR(CheckMaxInFlight(*update.max_in_flight));
+  if (update.stop && !update.stop->steps && !update.stop->epochs && !update.stop->samples) {
+    return absl::InvalidArgumentError("stop: give steps, epochs or samples");
+  }
+  if (update.stop && update.stop->epochs && job.prepared->steps.batches_per_epoch == 0) {
+    return absl::InvalidArgumentError("stop: the job has no data, so no epochs; give steps");
+  }
+  if (update.stop && job.snapshotting) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job j-", job.id.value(), " has done its last step and is being saved; its end stays"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
+  ActiveJob* job = Find(id);
+  if (job == nullptr) {
+    EBB_ASSIGN_OR_RETURN(const JobInfo info, board_->Get(id));
+    return absl::FailedPreconditionError(
+        absl::StrCat("job j-", id.value(), " is ", Name(info.state), " and cannot be changed"));
+  }
+  EBB_RETURN_IF_ERROR(CheckUpdate(update, *job));
+  if (update.learning_rate) {
+    // Points name rates outright; all other schedules scale with their base rate.
+    if (job->schedule.kind == ScheduleKind::kPoints) {
+      job->schedule = {.kind = ScheduleKind::kConstant};
+    }
+    job->schedule.base_lr = *update.learning_rate;
+  }
+  if (update.weight) job->weight = *update.weight;
+  if (update.priority) job->priority = *update.priority;
+  if (update.max_in_flight) job->max_in_flight = *update.max_in_flight;
+  if (job->region != nullptr) {
+    scheduler_->UpdateJob(id, ParamsOf(*job));
+    if (update.weight || update.priority || update.max_in_flight) co_run_->Retry(id);
+  }
+  std::string note;
+  if (update.stop) {
+    const int64_t steps = TotalSteps(*update.stop, job->prepared->steps.batches_per_epoch,
+                                     job->prepared->spec.batch_size);
+    job->sequence.SetTotalSteps(steps);
+    note = EndInWords(steps, job->sequence.shape().total_steps, job->steps_done);
+  }
+  Publish(*job, [&](Board::Record& record) {
+    if (update.stop) record.info.message = note;
+    record.info.weight = job->weight;
+    record.info.priority = job->priority;
+    record.info.max_in_flight = ParamsOf(*job).max_in_flight;
+    record.info.total_steps = job->sequence.shape().total_steps;
+    record.info.total_epochs = job->prepared->steps.Epochs(record.info.total_steps);
+  });
+  Pump(*job);
+  return absl::OkStatus();
+}
+
+}  // namespace ebb::runtime
