@@ -95,6 +95,7 @@ double MixResult::Worst() const {
 const std::vector<std::string>& SharingPolicies() {
   static const auto* const kNames = new std::vector<std::string>{"ebb",
                                                                  "ebb, always co-run",
+                                                                 "ebb, even",
                                                                  "time sharing",
                                                                  "time sharing, in turn",
                                                                  "time sharing, host gap",
@@ -173,14 +174,14 @@ absl::StatusOr<Works> SharingBench::Shrink(const std::vector<MixJob>& mix, const
   return shrunk;
 }
 
-absl::StatusOr<MixResult> SharingBench::RunEbb(runtime::CoRunMode co_run, OverlapModel overlap,
+absl::StatusOr<MixResult> SharingBench::RunEbb(runtime::EngineOptions options, OverlapModel overlap,
                                                const std::vector<MixJob>& mix, const Works& works) {
   std::vector<std::vector<runtime::LaunchReport>> launches(mix.size());
   std::map<JobId, size_t> index;
   auto device = std::make_unique<SimDevice>(profile_, overlap);
   SimDevice* const clock = device.get();
   clock->HoldClock();
-  runtime::EngineOptions options{.memory = pool_, .co_run = co_run};
+  options.memory = pool_;
   options.on_launch = [&](const runtime::LaunchReport& launch) {
     launches[index.at(launch.job)].push_back(launch);
   };
@@ -223,8 +224,8 @@ absl::StatusOr<MixResult> SharingBench::RunEbb(runtime::CoRunMode co_run, Overla
 
 absl::StatusOr<double> SharingBench::EngineAlone(const MixJob& job) {
   EBB_ASSIGN_OR_RETURN(const Workload* work, Work(job));
-  EBB_ASSIGN_OR_RETURN(const MixResult alone,
-                       RunEbb(runtime::CoRunMode::kAlways, OverlapModel::kSlots, {job}, {work}));
+  EBB_ASSIGN_OR_RETURN(const MixResult alone, RunEbb({.co_run = runtime::CoRunMode::kAlways},
+                                                     OverlapModel::kSlots, {job}, {work}));
   return alone.Sum();
 }
 
@@ -239,9 +240,12 @@ absl::StatusOr<MixResult> SharingBench::Run(const std::string& policy, OverlapMo
     }
     EBB_ASSIGN_OR_RETURN(works.emplace_back(), Work(job));
   }
-  if (policy == "ebb") return RunEbb(runtime::CoRunMode::kAuto, overlap, mix, works);
+  if (policy == "ebb") return RunEbb({}, overlap, mix, works);
   if (policy == "ebb, always co-run") {
-    return RunEbb(runtime::CoRunMode::kAlways, overlap, mix, works);
+    return RunEbb({.co_run = runtime::CoRunMode::kAlways}, overlap, mix, works);
+  }
+  if (policy == "ebb, even") {
+    return RunEbb({.policy = scheduler::Policy::kEven}, overlap, mix, works);
   }
 
   Works run = works;

@@ -14,6 +14,7 @@
 #include "bench/zoo_jobs.h"
 #include "device/sim/sim_device.h"
 #include "runtime/co_run.h"
+#include "runtime/engine.h"
 
 namespace ebb::bench {
 
@@ -61,7 +62,7 @@ class SharingBench {
                                 const std::vector<MixJob>& mix);
 
  private:
-  absl::StatusOr<MixResult> RunEbb(runtime::CoRunMode co_run, device::OverlapModel overlap,
+  absl::StatusOr<MixResult> RunEbb(runtime::EngineOptions options, device::OverlapModel overlap,
                                    const std::vector<MixJob>& mix,
                                    const std::vector<const Workload*>& works);
   // All batches made smaller by one factor, so that the jobs fit beside each other; empty: never.

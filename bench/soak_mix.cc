@@ -105,9 +105,9 @@ absl::StatusOr<SoakMix> DrawSoakMix(uint64_t seed, int64_t number, SoakCatalog& 
   SoakMix mix;
   constexpr double kPools[] = {1, 0.6, 0.35};
   mix.memory = catalog.Pool(kPools[draw.Below(std::size(kPools))]);
-  mix.policy = static_cast<scheduler::Policy>(draw.Below(4));
-  mix.max_in_flight = 1 + static_cast<int>(draw.Below(4));
-  mix.max_lanes = static_cast<int>(draw.Below(4));
+  mix.policy = static_cast<scheduler::Policy>(draw.Below(5));
+  mix.max_in_flight = 1 + static_cast<int>(draw.Below(5));
+  mix.max_lanes = static_cast<int>(draw.Below(5));
   if (draw.Chance(0.3)) mix.quantum = mix.memory / (4 << draw.Below(6));
   const bool rivals = draw.Chance(0.08);
   if (rivals) {

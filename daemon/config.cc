@@ -64,13 +64,14 @@ absl::Status SetPolicy(Config& config, const std::string& value) {
   for (const auto& [name, policy] : {std::pair<const char*, Policy>{"fair", Policy::kFair},
                                      {"fifo", Policy::kFifo},
                                      {"priority", Policy::kPriority},
-                                     {"shortest", Policy::kShortest}}) {
+                                     {"shortest", Policy::kShortest},
+                                     {"even", Policy::kEven}}) {
     if (value == name) {
       config.policy = policy;
       return absl::OkStatus();
     }
   }
-  return Invalid(absl::StrCat("'", value, "' is not one of fair, fifo, priority, shortest"));
+  return Invalid(absl::StrCat("'", value, "' is not one of fair, fifo, priority, shortest, even"));
 }
 
 absl::Status SetCoRun(Config& config, const std::string& value) {
@@ -138,7 +139,7 @@ const std::vector<Option>& Options() {
        SetInt(&Config::threads_per_stream, 0, 1024)},
       {"max_lanes", "N", "lanes of the pool, each for two steps at once (default 0: by the device)",
        SetInt(&Config::max_lanes, 0, 64)},
-      {"policy", "NAME", "fair, fifo, priority or shortest (default fair)", SetPolicy},
+      {"policy", "NAME", "fair, fifo, priority, shortest or even (default fair)", SetPolicy},
       {"co_run", "WHEN", "jobs run together: auto (where it pays), always or never (default auto)",
        SetCoRun},
       {"quantum", "SIZE", "memory that a sub-model aims at (default 0: by the pool)",

@@ -300,12 +300,11 @@ void EngineLoop::Refresh() {
 }
 
 DeviceReport EngineLoop::Describe() const {
-  static constexpr const char* kPolicies[] = {"fair", "fifo", "priority", "shortest"};
   return {.spec = device_->spec(),
           .pool = pool_->budget(),
           .lanes = static_cast<int>(lanes_.size()),
           .streams = static_cast<int>(lanes_.size() * 2) + 1 + ahead_stream_.valid(),
-          .policy = kPolicies[static_cast<int>(options_.policy)],
+          .policy = std::string(scheduler::Name(options_.policy)),
           .co_run = options_.co_run};
 }
 

@@ -69,6 +69,10 @@ std::string Scheduler::Why(JobId id) const {
   End end = bottom == nullptr ? End::kBottom : End::kTop;
   if (bottom == nullptr && top == nullptr && job.in_flight > 0) end = job.last_end;
   if (!impl_->CouldStart(job.lane, end, job)) return "its last step still executes";
+  if (const Job* other = impl_->HeldBackBy(job.lane, job); other != nullptr) {
+    return absl::StrCat("is held back: its step would keep j-", other->id.value(),
+                        ", which comes first, from the next one");
+  }
   const Job* head = impl_->Head(job.lane, end);
   if (head != &job) return absl::StrCat("j-", head->id.value(), " starts before it");
   if (bottom == nullptr && top == nullptr) return "starts";

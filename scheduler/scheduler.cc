@@ -235,9 +235,27 @@ Job* Scheduler::Impl::Head(LaneId id, End end) const {
   for (Job* job : lane(id).waiting) {
     if (!CouldStart(id, end, *job)) continue;
     if (!job->turns.empty() && !Aged(job->queue) && WhoseTurn(*job) != nullptr) continue;
+    if (HeldBackBy(id, *job) != nullptr) continue;
     if (head == nullptr || StartsBefore(policy, job->queue, head->queue)) head = job;
   }
   return head;
+}
+
+// One of two large steps leads while the other follows close behind, so each job would start a step
+// whenever the other's falls, whatever the policy.
+const Job* Scheduler::Impl::HeldBackBy(LaneId id, const Job& job) const {
+  const Lane& lane = this->lane(id);
+  const auto by = [&](const Job* other) {
+    return other != nullptr && other != &job && other->peak <= lane.state.size() &&
+           other->peak + job.peak > lane.state.size() && HoldsBack(policy, job.queue, other->queue);
+  };
+  for (const Job* other : lane.at) {
+    if (by(other)) return other;
+  }
+  for (const Job* other : lane.waiting) {
+    if (by(other)) return other;
+  }
+  return nullptr;
 }
 
 bool Scheduler::Impl::Prefers(LaneId id, End end, const Job& head) const {

@@ -35,11 +35,14 @@ struct StepProfile {
 };
 
 // How the waiting queue of a lane is ordered; equals go in the order in which they became ready.
+// Where two steps do not fit beside each other, kPriority, kShortest and kEven also hold a job back
+// that would keep another of the lane, which comes before it, from its next step.
 enum class Policy {
   kFair,      // least service / weight first
   kFifo,      // first ready first
   kPriority,  // highest priority first
   kShortest,  // shortest last step first
+  kEven,      // as kFair, and nobody gets ahead by more than a step of its own
 };
 absl::string_view Name(Policy policy);
 std::optional<Policy> PolicyFromName(absl::string_view name);

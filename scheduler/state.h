@@ -106,6 +106,8 @@ struct Scheduler::Impl {
   Job* Head(LaneId id, End end) const;
   // The job's next step could launch on this end at once, memory and order aside.
   bool CouldStart(LaneId id, End end, const Job& job) const;
+  // A job of the lane for which the policy holds `job` back; null if there is none.
+  const Job* HeldBackBy(LaneId id, const Job& job) const;
   // The one inequality, for the next sub-model of `job` on `end`.
   bool Granted(const Lane& lane, End end, const Job& job) const;
   std::optional<Decision> TryEnd(LaneId id, End end);

@@ -23,11 +23,11 @@ struct Row {
 
 // One lane. Runs until an instant of the device's clock.
 std::vector<JobInfo> RunFor(Micros time, Policy policy, CoRunMode mode,
-                            const std::vector<Row>& rows) {
+                            const std::vector<Row>& rows, Bytes memory = GiB(4)) {
   auto device = *device::OpenSim("v100-16gb", {});
   device::SimDevice* clock = device.get();
   auto engine = *Engine::Create(
-      std::move(device), {.memory = GiB(4), .max_lanes = 1, .policy = policy, .co_run = mode});
+      std::move(device), {.memory = memory, .max_lanes = 1, .policy = policy, .co_run = mode});
   clock->HoldClock();
   std::vector<JobId> jobs;
   for (const Row& row : rows) {
@@ -71,6 +71,46 @@ TEST(Policies, FairGivesDeviceTimeNotSteps) {
   // Steps grow a little less than batches.
   EXPECT_NEAR(Ratio(infos[1], infos[0]) / (long_step / short_step), 1, 0.25);
   EXPECT_GT(Ratio(infos[1], infos[0]), 2);
+}
+
+// Two jobs whose steps overlap, but do not fit beside each other.
+std::vector<JobInfo> RunTogether(Micros time, Policy policy, const std::vector<Row>& rows) {
+  Bytes highest, regions;
+  for (const Row& row : rows) {
+    const std::vector<JobInfo> alone =
+        RunFor(Micros(100'000), Policy::kFair, CoRunMode::kAlways, {row});
+    highest = std::max(highest, alone[0].step_peak);
+    regions += alone[0].resident;
+  }
+  const Bytes memory = AlignUp(regions + highest + highest / 4, MiB(2)) + MiB(2 * 2);
+  return RunFor(time, policy, CoRunMode::kAlways, rows, memory);
+}
+
+TEST(Policies, EvenKeepsToWeightsAlsoWhereStepsOverlap) {
+  for (const double weight : {1.0, 3.0}) {
+    const std::vector<Row> rows = {{.weight = weight, .batch = 4096}, {.batch = 4096}};
+    const std::vector<JobInfo> even = RunTogether(Micros(4'000'000), Policy::kEven, rows);
+    EXPECT_GT(even[1].step, 20);
+    EXPECT_NEAR(Ratio(even[0], even[1]), weight, 0.1 * weight);
+  }
+  const std::vector<JobInfo> fair = RunTogether(Micros(4'000'000), Policy::kFair,
+                                                {{.weight = 3, .batch = 4096}, {.batch = 4096}});
+  EXPECT_NEAR(Ratio(fair[0], fair[1]), 1, 0.1);
+}
+
+TEST(Policies, EvenGivesDeviceTimeNotStepsAlsoWhereStepsOverlap) {
+  const std::vector<Row> rows = {{.batch = 4096}, {.batch = 3072}};
+  const std::vector<JobInfo> even = RunTogether(Micros(4'000'000), Policy::kEven, rows);
+  EXPECT_NEAR(Ratio(even[1], even[0]), 4096.0 / 3072, 0.1);
+  const std::vector<JobInfo> fair = RunTogether(Micros(4'000'000), Policy::kFair, rows);
+  EXPECT_NEAR(Ratio(fair[1], fair[0]), 1, 0.05);
+}
+
+TEST(Policies, PriorityHoldsBackWhoWouldBeInTheWay) {
+  const std::vector<Row> rows = {{.priority = 0, .batch = 4096}, {.priority = 1, .batch = 4096}};
+  const std::vector<JobInfo> infos = RunTogether(Micros(8'000'000), Policy::kPriority, rows);
+  EXPECT_GT(infos[0].step, 2);
+  EXPECT_NEAR(Ratio(infos[1], infos[0]), scheduler::kAgeAfter, 8);
 }
 
 TEST(Policies, FifoGivesEveryoneAStepInTurn) {

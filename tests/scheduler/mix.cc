@@ -103,7 +103,7 @@ class Mix {
   Mix(uint64_t seed, const SchedulerRules& rules)
       : dice_(seed),
         sound_(rules.Sound()),
-        policy_(static_cast<Policy>(dice_(0, 3))),
+        policy_(static_cast<Policy>(dice_(0, 4))),
         scheduler_(policy_, rules) {}
 
   MixResult Run() {
