@@ -37,6 +37,7 @@ void TakeMedians(const std::vector<FidelityRun>& runs, FidelityMix* mix) {
   mix->real = runs[0];
   for (size_t j = 0; j < mix->jobs.size(); ++j) {
     std::vector<double> micros;
+    micros.reserve(runs.size());
     for (const FidelityRun& run : runs) micros.push_back(run.step_micros[j]);
     const auto [low, high] = std::minmax_element(micros.begin(), micros.end());
     mix->spread.push_back((*high - *low) / Median(micros));
@@ -83,6 +84,7 @@ class Bench {
  private:
   std::vector<int64_t> StepsOf(const std::vector<std::string>& jobs) const {
     std::vector<int64_t> steps;
+    steps.reserve(jobs.size());
     for (const std::string& job : jobs) {
       steps.push_back(10 + std::llround(options_.seconds * 1e6 / alone_.at(job)));
     }

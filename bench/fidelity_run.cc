@@ -220,6 +220,7 @@ absl::StatusOr<std::vector<FidelityRun>> RunOnCpu(const FidelityOptions& options
 
 double StepMicros(const std::vector<FidelityRun>& runs, size_t job) {
   std::vector<double> micros;
+  micros.reserve(runs.size());
   for (const FidelityRun& run : runs) micros.push_back(run.step_micros[job]);
   return Median(micros);
 }

@@ -248,7 +248,7 @@ std::string Span(Micros time) {
   if (time < Micros(1'000'000)) return absl::StrCat((time.count() + 500) / 1000, " ms");
   const int64_t seconds = (time.count() + 500'000) / 1'000'000;
   if (seconds < 60) return absl::StrCat(seconds, " s");
-  constexpr int64_t kDay = 24 * 60;  // minutes
+  constexpr int64_t kDay = int64_t{24} * 60;  // minutes
   const int64_t minutes = (seconds + 30) / 60;
   if (minutes < 60) return absl::StrCat(minutes, " min");
   if (minutes < 2 * kDay) return absl::StrFormat("%d h %d min", minutes / 60, minutes % 60);

@@ -27,7 +27,7 @@ void EngineLoop::ApplyTurns() {
 }
 
 std::string EngineLoop::WhyText(JobId job) const {
-  const std::string why = scheduler_->Why(job);
+  std::string why = scheduler_->Why(job);  // not const: it is moved out
   const std::optional<JobId> other = scheduler_->WhoseTurn(job);
   if (!other) return why;
   const std::string words = co_run_->Words(job, *other);

@@ -59,6 +59,7 @@ absl::StatusOr<std::vector<Launches>> Train(const std::string& name,
     }
   }
   std::vector<Launches> of_jobs;
+  of_jobs.reserve(ids.size());
   for (const JobId id : ids) of_jobs.push_back(std::move(launches[id]));
   if (of_jobs[1].empty() || of_jobs[1].front().start >= of_jobs[0].back().end) {
     return absl::ResourceExhaustedError("the jobs do not fit together: one waited for the other");
