@@ -304,6 +304,22 @@ Bytes PoolSize(const Config& config, const DeviceSpec& device) {
   return device.host_memory && device.computes ? GiB(4) : device.memory;
 }
 
+absl::StatusOr<std::string> CheckHostMemory(const Config& config, const DeviceSpec& device,
+                                            Bytes machine) {
+  const std::string has =
+      absl::StrCat(" more than the ", FormatBytes(machine), " that the machine has");
+  if (config.host_memory > machine) {
+    const std::string more =
+        absl::StrCat("--host_memory: ", FormatBytes(config.host_memory), " is", has);
+    if (device.computes) return Invalid(more);
+    return absl::StrCat(more, "; the device is simulated, but not what jobs read");
+  }
+  const Bytes pool = device.host_memory && device.computes ? PoolSize(config, device) : Bytes(0);
+  if (config.host_memory + pool <= machine) return "";
+  return absl::StrCat("--host_memory: ", FormatBytes(config.host_memory), " and the pool of ",
+                      FormatBytes(pool), " are together", has);
+}
+
 absl::Status CheckListenAddress(const std::string& address, bool any_address) {
   const size_t colon = address.rfind(':');
   int port = -1;

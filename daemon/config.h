@@ -47,6 +47,12 @@ absl::StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arg
 // device's own.
 Bytes PoolSize(const Config& config, const DeviceSpec& device);
 
+// --host_memory against the `machine`'s: InvalidArgument where a device that computes would let
+// jobs take more than there is, as for --memory. Else a warning where that may run out all the
+// same, or "".
+absl::StatusOr<std::string> CheckHostMemory(const Config& config, const DeviceSpec& device,
+                                            Bytes machine);
+
 // The address may be listened on: a loopback address, or any if the config says so.
 absl::Status CheckListenAddress(const std::string& address, bool any_address);
 

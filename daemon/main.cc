@@ -82,6 +82,9 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
   EBB_ASSIGN_OR_RETURN(const auto store,
                        Store::Open(config.state_dir, {config.upload_limit, config.store_limit}));
   EBB_ASSIGN_OR_RETURN(auto device, OpenDevice(config));
+  EBB_ASSIGN_OR_RETURN(const std::string warning,
+                       CheckHostMemory(config, device->spec(), runtime::HostMemory()));
+  if (!warning.empty()) Log(LogLevel::kWarning, "ebbd: %s", warning);
   Resolver resolver(store.get(), config.data_roots, config.upload_limit,
                     HostShare(config, device->spec()));
   runtime::EngineOptions options;

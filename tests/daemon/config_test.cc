@@ -45,6 +45,25 @@ TEST(Config, ADevicesOwnMemoryIsTakenWholeUnlessLessIsAskedFor) {
   EXPECT_EQ(PoolSize(Parse({"--memory", "2GiB"}), gpu), GiB(2));
 }
 
+TEST(Config, JobsCannotBeGivenMoreOfTheHostThanItHas) {
+  const DeviceSpec cpu = {.memory = GiB(8), .host_memory = true};
+  const DeviceSpec sim = {.memory = GiB(15), .computes = false, .host_memory = false};
+  const auto check = [](const DeviceSpec& device, const std::string& host) {
+    return CheckHostMemory(Parse({"--memory", "2GiB", "--host_memory", host}), device, GiB(8));
+  };
+  EXPECT_EQ(*check(cpu, "6GiB"), "");
+  EXPECT_EQ(
+      *check(cpu, "7GiB"),
+      "--host_memory: 7.0 GiB and the pool of 2.0 GiB are together more than the 8.0 GiB that "
+      "the machine has");
+  const absl::Status more = check(cpu, "9GiB").status();
+  EXPECT_EQ(more.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(more.message(), "--host_memory: 9.0 GiB is more than the 8.0 GiB that the machine has");
+  EXPECT_EQ(*check(sim, "7GiB"), "");  // its pool takes nothing of the host
+  EXPECT_THAT(*check(sim, "9GiB"), HasSubstr("9.0 GiB is more than the 8.0 GiB"));
+  EXPECT_EQ(*CheckHostMemory(Parse({"--memory", "7GiB"}), cpu, GiB(8)), "");
+}
+
 TEST(Config, FlagsWinOverTheFile) {
   TempDir dir;
   const std::string file =

@@ -241,8 +241,11 @@ TEST_F(DaemonTest, ASecondDaemonIsToldThatTheSocketIsTaken) {
   elsewhere[2] = dir_.path() + "/other.sock";
   EXPECT_EQ(RunProgram(elsewhere).code, 3) << "the state directory is taken too";
   EXPECT_EQ(Ebb({"ps"}).code, 0);
-  for (const std::vector<std::string>& bad : std::vector<std::vector<std::string>>{
-           {"--memroy", "1"}, {"--device", "gpu"}, {"--memory", "1000000GiB"}}) {
+  for (const std::vector<std::string>& bad :
+       std::vector<std::vector<std::string>>{{"--memroy", "1"},
+                                             {"--device", "gpu"},
+                                             {"--memory", "1000000GiB"},
+                                             {"--host_memory", "1000000GiB"}}) {
     std::vector<std::string> args = DaemonArgs(bad);
     args[2] = dir_.path() + "/bad.sock";
     args[4] = dir_.path() + "/bad";
