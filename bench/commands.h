@@ -1,5 +1,6 @@
 // The commands of ebb-bench, a row each: what --help says of it, and what runs it. A command prints
 // its table to standard output and writes the same figures as JSON where --json says.
+// InvalidArgument and NotFound blame what was given (exit code 2), all else the run (1).
 #pragma once
 
 #include "absl/status/status.h"

@@ -10,6 +10,9 @@
 namespace ebb::bench {
 namespace {
 
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
 constexpr Command kCommands[] = {
     {"capacity",
      "largest batch at which equal jobs train together, on a simulated device\n"
@@ -82,7 +85,12 @@ std::string Help() {
   for (const Command& command : kCommands) {
     absl::StrAppendFormat(&help, "  %-12s  %s", command.name, command.help);
   }
-  return help + "\n  --json FILE   of every command: writes the figures there as well\n";
+  return help +
+         "\n  --json FILE   of every command: writes the figures there as well\n\n"
+         "Exit codes: 0 measured and every check held; 1 a run failed, did not fit or did not "
+         "hold what\n  the command checks, or figures were not written; 2 wrong usage: an "
+         "unknown command or flag, a\n  value that cannot be, a model, device or file that "
+         "is not there or is wrong.\n";
 }
 
 absl::Status Run(const Args& args) {
@@ -108,7 +116,8 @@ int Main(int argc, char** argv) {
   const absl::Status status = Run(args);
   if (status.ok()) return 0;
   std::fprintf(stderr, "ebb-bench: %s\n", std::string(status.message()).c_str());
-  return status.code() == absl::StatusCode::kInvalidArgument ? 2 : 1;
+  const bool usage = absl::IsInvalidArgument(status) || absl::IsNotFound(status);
+  return usage ? kExitUsage : kExitFailed;
 }
 
 }  // namespace

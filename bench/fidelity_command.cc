@@ -133,6 +133,7 @@ absl::Status WriteProfile(const Flags& flags, const device::SimProfile& profile)
 absl::Status Fidelity(const Args& args) {
   EBB_ASSIGN_OR_RETURN(const Flags flags, ParseFlags(args, {"mixes", "seed", "seconds", "repeats",
                                                             "patience", "profile", "json"}));
+  EBB_RETURN_IF_ERROR(CheckWritable(flags, "profile"));
   FidelityOptions options;
   EBB_ASSIGN_OR_RETURN(const int64_t mixes, NumberOf(flags, "mixes", options.mixes, 1, 50));
   EBB_ASSIGN_OR_RETURN(const int64_t seed, NumberOf(flags, "seed", 1, 0, INT64_MAX));
@@ -148,7 +149,9 @@ absl::Status Fidelity(const Args& args) {
                        }));
   std::fputs(Table(report).c_str(), stdout);
   EBB_RETURN_IF_ERROR(WriteProfile(flags, report.profile));
-  return WriteJson(flags, Json(report));
+  EBB_RETURN_IF_ERROR(WriteJson(flags, Json(report)));
+  if (report.BytesExact()) return absl::OkStatus();
+  return absl::InternalError("the simulated device takes other bytes than cpu; see above");
 }
 
 }  // namespace ebb::bench

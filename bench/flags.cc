@@ -24,17 +24,12 @@ absl::StatusOr<int64_t> Number(const std::string& flag, absl::string_view text, 
 
 }  // namespace
 
-namespace {
-
-// Before the work whose figures it would lose.
-absl::Status CheckJson(const Flags& flags) {
-  const auto it = flags.find("json");
+absl::Status CheckWritable(const Flags& flags, const std::string& flag) {
+  const auto it = flags.find(flag);
   if (it == flags.end() || std::ofstream(it->second, std::ios::app).good()) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("--json: cannot write '", it->second,
-                                             "'; is it a file, and does its folder exist?"));
+  return absl::InvalidArgumentError(absl::StrCat("--", flag, ": cannot write '", it->second,
+                                                 "'; is it a file, and does its folder exist?"));
 }
-
-}  // namespace
 
 absl::StatusOr<Flags> ParseFlags(const Args& args, const std::set<std::string>& known) {
   Flags flags;
@@ -60,7 +55,7 @@ absl::StatusOr<Flags> ParseFlags(const Args& args, const std::set<std::string>& 
       return absl::InvalidArgumentError(absl::StrCat("--", parts.first, " is given twice"));
     }
   }
-  EBB_RETURN_IF_ERROR(CheckJson(flags));
+  EBB_RETURN_IF_ERROR(CheckWritable(flags, "json"));
   return flags;
 }
 

@@ -30,6 +30,10 @@ absl::StatusOr<std::vector<int64_t>> NumbersOf(const Flags& flags, const std::st
 absl::StatusOr<double> RealOf(const Flags& flags, const std::string& flag, double fallback,
                               double low, double high);
 
+// The file that the flag names, if it is given, can be written: asked before the work whose figures
+// would be lost. ParseFlags asks it of --json.
+absl::Status CheckWritable(const Flags& flags, const std::string& flag);
+
 // Writes `json` to the file of --json, if it is given. Unavailable: that cannot be written.
 absl::Status WriteJson(const Flags& flags, const std::string& json);
 

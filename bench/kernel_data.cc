@@ -155,8 +155,9 @@ absl::StatusOr<MeasuredKernel> ParseKernel(MeasuredOp op, const Row& row) {
 absl::StatusOr<std::string> Contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return absl::NotFoundError(path);
+  file.peek();  // a folder opens, but has no bytes
+  if (file.bad()) return absl::InvalidArgumentError(absl::StrCat(path, ": cannot be read"));
   std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (file.bad()) return absl::UnavailableError(absl::StrCat(path, ": cannot be read"));
   if (!data::IsGzip(bytes)) return bytes;
   auto text = data::Gunzip(bytes, kMaxTable);
   if (!text.ok()) return Annotate(text.status(), path);

@@ -21,11 +21,12 @@ constexpr int kRandomMixes = 20;
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) {
+  file.peek();  // a folder opens, but has no bytes
+  if (!file && !file.eof()) {
     return absl::InvalidArgumentError(absl::StrCat("--constants: cannot read '", path, "'"));
   }
+  std::stringstream text;
+  text << file.rdbuf();
   return text.str();
 }
 

@@ -184,10 +184,14 @@ def mistakes():
         profile = pathlib.Path(__file__).resolve().parents[2] / "sim" / "v100-16gb.yaml"
         small = pathlib.Path(folder, "small.yaml")
         small.write_text(profile.read_text().replace("memory_gib: 15.0", "memory_gib: 1.0"))
-        refuses(str(small))
+        # Tables that are none: a folder of that name, a file without a header.
+        pathlib.Path(folder, "linear", "folder.csv").mkdir(parents=True)
+        pathlib.Path(folder, "folder.yaml").mkdir()
+        pathlib.Path(folder, "linear", "no.csv").write_text("\n")
+        refuses(folder, str(small))
 
 
-def refuses(small):
+def refuses(folder, small):
     for args, code, words in [
             ([], 2, "give a command"),
             (["speed"], 2, "there is no command 'speed'"),
@@ -195,12 +199,19 @@ def refuses(small):
             (["capacity", "--jobs", "1"], 2, "is no number from 2"),
             (["capacity", "--job", "2"], 2, "--job: no flag"),
             (["capacity", "--device", "cpu"], 2, "'cpu' is not simulated"),
-            (["capacity", "--device", "sim:v99"], 1, "v100-16gb"),
-            (["capacity", "--models", "resnet51"], 1, "there is no model 'resnet51'"),
+            (["capacity", "--device", "sim:v99"], 2, "v100-16gb"),
+            (["capacity", "--models", "resnet51"], 2, "there is no model 'resnet51'"),
+            (["capacity", "--device", "sim:/nowhere.yaml"], 2, "cannot read"),
             (["capacity", "--models", "gpt2", "--device", "sim:" + small], 1, "do not fit"),
+            (["roofline", "--data", folder, "--gpu", "folder"], 2, "cannot be read"),
+            (["roofline", "--data", folder, "--gpu", "no"], 2, "the table has no rows"),
+            (["sharing", "--constants", folder], 2, "--constants: cannot read"),
+            (["capacity", "--device", f"sim:{folder}/folder.yaml"], 2, "cannot read the device profile"),
+            (["fidelity", "--profile", "/nowhere/x"], 2, "--profile: cannot write"),
+            (["soak", "--only", "-1"], 2, "is no number from 0"),
             (["sharing", "--device", "sim:v100-16gb+vector"], 2, "both overlap models"),
             (["roofline"], 2, "--data is needed"),
-            (["roofline", "--data", "/nonexistent"], 1, "/nonexistent/linear/Tesla"),
+            (["roofline", "--data", "/nonexistent"], 2, "/nonexistent/linear/Tesla"),
             (["roofline", "--data", "/nonexistent", "--device", "cpu"], 2, "is not sim:PROFILE"),
             (["sharing", "--device", "cpu"], 2, "'cpu' is not simulated"),
             (["sharing", "--fraction", "1.5"], 2, "is no number from"),
@@ -208,18 +219,22 @@ def refuses(small):
             (["sharing", "--fraction", "0.5", "--batch", "8"], 2, "not both"),
             (["sharing", "--of", "random"], 2, "give distinct"),
             (["sharing", "--models", "vgg16"], 2, "fewer than 2 models"),
-            (["sharing", "--models", "vgg17,vgg16"], 1, "there is no model 'vgg17'"),
+            (["sharing", "--models", "vgg17,vgg16"], 2, "there is no model 'vgg17'"),
             (["sharing", "--constants", "/nowhere.yaml"], 2, "cannot read '/nowhere.yaml'"),
             (["allocator", "--fraction", "2"], 2, "is no number from"),
-            (["allocator", "--models", "resnet51"], 1, "there is no model 'resnet51'"),
+            (["allocator", "--models", "resnet51"], 2, "there is no model 'resnet51'"),
             (["granularity", "--groups", "65"], 2, "is no number from 1 to 64"),
             (["soak", "--mixes", "0"], 2, "is no number from 1"),
             (["soak", "--device", "cpu"], 2, "'cpu' is not simulated"),
             (["scheduler", "--jobs", "2,x"], 2, "'x' is no number"),
-            (["scheduler", "--jobs", "2", "--runs", "1", "--json", "/nowhere/x"], 1, "cannot write")]:
+            (["scheduler", "--jobs", "2", "--runs", "1", "--json", "/nowhere/x"], 2, "cannot write")]:
         message = run(*args, code=code).stderr
         assert words in message, (args, message)
-    assert "capacity" in run("--help").stdout
+    # Figures that are measured and then lost are the run's failure, not the flag's.
+    full = run("scheduler", "--jobs", "2", "--runs", "1", "--json", "/dev/full", code=1)
+    assert "us a decision" in full.stdout and "cannot write '/dev/full'" in full.stderr, full
+    help_text = run("--help").stdout
+    assert "capacity" in help_text and "Exit codes: 0" in help_text, help_text
 
 
 if __name__ == "__main__":
