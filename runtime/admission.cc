@@ -83,10 +83,13 @@ AdmissionLedger LedgerOf(const AdmissionState& state, Jobs others, const std::ve
                          .region = AlignUp(own.region, state.granule),
                          .peak = own.lane,
                          .lane = AlignUp(own.lane, state.granule),
-                         .host = own.host};
+                         .host = own.host,
+                         .host_others = state.host_taken,
+                         .host_limit = state.host};
   for (size_t j = 0; j < others.size(); ++j) {
     const LevelNeed& need = Need(*others[j], levels[j]);
     ledger.others += AlignUp(need.region, state.granule);
+    ledger.host_others += need.host;
     ledger.lane = std::max(ledger.lane, AlignUp(need.lane, state.granule));
   }
   return ledger;
@@ -137,6 +140,7 @@ class Course {
     const AdmissionJob* alone[] = {&job};
     if (!choose_(empty, alone)) return Never(empty, job);
     auto levels = FittingWith(job);
+    const std::optional<AdmissionLedger> on_host = levels ? std::nullopt : ForWantOfHost(job);
     while (!levels) {
       EndNext();
       levels = FittingWith(job);
@@ -150,6 +154,12 @@ class Course {
       verdict.wait = now_;
       verdict.ledger = LedgerOf(state_, {}, {}, need);
       verdict.ledger.others = at_first_.others;
+      verdict.ledger.host_others = at_first_.host_others;
+      if (on_host && !verdict.ledger.HostIsShort()) {
+        verdict.ledger.host = on_host->host;
+        verdict.ledger.host_others = on_host->host_others;
+        verdict.ledger.host_instead = true;
+      }
       verdict.ledger.lane = std::max(verdict.ledger.lane, at_first_.lane);
     } else {
       levels->pop_back();
@@ -206,6 +216,19 @@ class Course {
     std::vector<const AdmissionJob*> jobs = JobsNow();
     jobs.push_back(&job);
     return choose_(running_.empty() ? Empty() : state_, jobs);
+  }
+  // What it and the jobs that run now would take if the host's memory had no limit, where that is
+  // all that keeps it from starting.
+  std::optional<AdmissionLedger> ForWantOfHost(const AdmissionJob& job) const {
+    if (state_.host == Bytes(0) || last_ended_ != nullptr) return std::nullopt;
+    std::vector<const AdmissionJob*> jobs = JobsNow();
+    jobs.push_back(&job);
+    auto levels = choose_({.pool = state_.pool, .granule = state_.granule}, jobs);
+    if (!levels) return std::nullopt;
+    const LevelNeed& own = Need(job, levels->back());
+    jobs.pop_back();
+    levels->pop_back();
+    return LedgerOf(state_, jobs, *levels, own);
   }
   std::vector<const AdmissionJob*> JobsNow() const {
     std::vector<const AdmissionJob*> jobs;
@@ -340,9 +363,24 @@ std::string InWords(const Verdict& verdict, std::optional<absl::Time> now) {
 }
 
 std::string InWords(const AdmissionLedger& ledger) {
-  return absl::StrCat("needs ", FormatBytes(ledger.region), " and a lane of ",
-                      FormatBytes(ledger.lane), "; the pool of ", FormatBytes(ledger.pool),
-                      " holds ", FormatBytes(ledger.others), " of other jobs");
+  const std::string pool =
+      absl::StrCat("needs ", FormatBytes(ledger.region), " and a lane of ",
+                   FormatBytes(ledger.lane), "; the pool of ", FormatBytes(ledger.pool), " holds ",
+                   FormatBytes(ledger.others), " of other jobs");
+  if (!ledger.HostIsShort()) return pool;
+  const char* with = ledger.host_instead ? "; with less of that it would start, but " : "; it ";
+  return absl::StrCat(ledger.Total() > ledger.pool ? pool + with : "", "needs ",
+                      FormatBytes(ledger.host), " of the host's memory; the ",
+                      FormatBytes(ledger.host_limit), " for jobs (ebbd --host_memory) hold ",
+                      FormatBytes(ledger.host_others), " of other jobs");
+}
+
+std::string InWords(absl::Span<const AdmissionJob> before) {
+  if (before.empty()) return "";
+  const std::string first = absl::StrCat("; j-", before[0].id.value());
+  return before.size() == 1
+             ? first + " is before it"
+             : absl::StrCat(first, " and ", before.size() - 1, " more are before it");
 }
 
 }  // namespace ebb::runtime

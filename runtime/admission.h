@@ -57,12 +57,17 @@ std::optional<std::vector<int>> CheapestLevels(const AdmissionState& state,
 // Who needs which bytes of the pool at the moment that the verdict speaks of.
 struct AdmissionLedger {
   Bytes pool;
-  Bytes others;  // regions of other jobs; for kAfter those of now
-  Bytes region;  // the job's own
-  Bytes peak;    // its largest step
-  Bytes lane;    // the largest step of all, which the smallest lane must hold
-  Bytes host;    // the job's own on the host
+  Bytes others;       // regions of other jobs; for kAfter those of now
+  Bytes region;       // the job's own
+  Bytes peak;         // its largest step
+  Bytes lane;         // the largest step of all, which the smallest lane must hold
+  Bytes host;         // the job's own on the host
+  Bytes host_others;  // of other jobs there, as `others`
+  Bytes host_limit;   // 0: none
+  // kAfter: with less of the pool it would start now; `host` and `host_others` are those of then.
+  bool host_instead = false;
   Bytes Total() const { return others + region + lane; }
+  bool HostIsShort() const { return host_limit > Bytes(0) && host + host_others > host_limit; }
 };
 
 struct Verdict {
@@ -91,7 +96,10 @@ Verdict Ask(AdmissionState state, const AdmissionJob& job,
 // "fits now", "after j-3 at about 14:02 (in 12 min)", "never: needs 9.0 GiB, at most 4.0 GiB".
 // `now` in the time zone of whoever reads it; nullopt: the device's time is not the wall's.
 std::string InWords(const Verdict& verdict, std::optional<absl::Time> now);
-// "needs 1.2 GiB and a lane of 3.0 GiB; the pool of 4.0 GiB holds 2.1 GiB of other jobs".
+// "needs 1.2 GiB and a lane of 3.0 GiB; the pool of 4.0 GiB holds 2.1 GiB of other jobs", and the
+// same of the host's memory where that is what is short.
 std::string InWords(const AdmissionLedger& ledger);
+// "; j-5 and 2 more are before it"; nothing where nobody waits before it.
+std::string InWords(absl::Span<const AdmissionJob> before);
 
 }  // namespace ebb::runtime

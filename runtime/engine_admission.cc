@@ -47,8 +47,8 @@ std::map<JobId, EngineLoop::Wait> EngineLoop::Waits() const {
     if (verdict.kind == Verdict::Kind::kFitsNow) {
       text += ": it starts when the steps in flight have ended";
     } else {
-      absl::StrAppend(&text, ": it ", InWords(verdict.ledger));
-      if (i > 0) absl::StrAppend(&text, "; j-", state.waiting[0].id.value(), " is before it");
+      absl::StrAppend(&text, ": it ", InWords(verdict.ledger),
+                      InWords(absl::MakeConstSpan(state.waiting).first(i)));
     }
     waits[state.waiting[i].id] = {std::move(text), verdict.wait};
   }

@@ -163,6 +163,8 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
   std::optional<absl::Time> now;
   if (device.spec().profile.empty()) now = absl::Now();
   report.text = absl::StrCat(InWords(report.verdict, now), ": it ", InWords(report.verdict.ledger));
+  if (verdict.kind == Verdict::Kind::kAfter)
+    absl::StrAppend(&report.text, InWords(present.waiting));
   if (PartsOf(job->spec) > 1) {
     absl::StrAppend(&report.text, "; in ", PartsOf(job->spec), " micro-batches");
   }

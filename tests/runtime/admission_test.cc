@@ -142,6 +142,47 @@ TEST(Admission, HostMemoryIsALimitOfItsOwn) {
   state.host_taken = MiB(5);  // what running jobs share goes with the last of them
   EXPECT_EQ(Ask(state, job).kind, Kind::kAfter);
   EXPECT_EQ(Ask(state, job).after, JobId(1));
+  const std::string host =
+      "needs 40.0 MiB of the host's memory; the 64.0 MiB for jobs (ebbd --host_memory) hold "
+      "25.0 MiB of other jobs";
+  EXPECT_EQ(InWords(Ask(state, job).ledger), host);
+  // The pool is named where it is short: beside the host's memory, or alone.
+  state.running[0].levels[0].region = MiB(99);
+  const std::string pool =
+      "needs 1.0 MiB and a lane of 1.0 MiB; the pool of 100.0 MiB holds 99.0 MiB of other jobs";
+  EXPECT_EQ(InWords(Ask(state, job).ledger), pool + "; it " + host);
+  job.levels[0].host = MiB(39);
+  EXPECT_EQ(InWords(Ask(state, job).ledger), pool);
+}
+
+TEST(Admission, AJobThatWouldStartWithMoreOfItsStateOnTheHostSaysThatTheHostIsShort) {
+  AdmissionState state = Pool(MiB(100));
+  state.running = {Job(1, MiB(60), MiB(10), Minutes(2))};
+  AdmissionJob job = Job(2, MiB(50), MiB(10), Minutes(1));
+  job.levels.push_back({"streamed", MiB(20), MiB(10), MiB(30)});
+  EXPECT_EQ(Ask(state, job).kind, Kind::kFitsNow);
+  state.host = MiB(64);
+  state.host_taken = MiB(40);
+  const Verdict verdict = Ask(state, job);
+  EXPECT_EQ(verdict.kind, Kind::kAfter);
+  EXPECT_EQ(InWords(verdict.ledger),
+            "needs 50.0 MiB and a lane of 10.0 MiB; the pool of 100.0 MiB holds 60.0 MiB of other "
+            "jobs; with less of that it would start, but needs 30.0 MiB of the host's memory; the "
+            "64.0 MiB for jobs (ebbd --host_memory) hold 40.0 MiB of other jobs");
+  // Where no level fits beside the other job, the host has no part in it.
+  job.levels[1].region = MiB(50);
+  EXPECT_EQ(InWords(Ask(state, job).ledger),
+            "needs 50.0 MiB and a lane of 10.0 MiB; the pool of 100.0 MiB holds 60.0 MiB of other "
+            "jobs");
+}
+
+TEST(Admission, SaysWhoIsBeforeAJob) {
+  const std::vector<AdmissionJob> waiting = {Job(5, MiB(1), MiB(1)), Job(7, MiB(1), MiB(1)),
+                                             Job(8, MiB(1), MiB(1))};
+  const auto before = absl::MakeConstSpan(waiting);
+  EXPECT_EQ(InWords(before.first(0)), "");
+  EXPECT_EQ(InWords(before.first(1)), "; j-5 is before it");
+  EXPECT_EQ(InWords(before), "; j-5 and 2 more are before it");
 }
 
 TEST(Admission, TakesTheFirstLevelsThatFit) {

@@ -85,6 +85,7 @@ TEST(Estimate, CopiesAndLargestBatchesAreExact) {
   const EstimateReport another = Estimated(*engine, spec);
   EXPECT_EQ(another.verdict.kind, Kind::kAfter);
   EXPECT_THAT(another.text, HasSubstr(" of device time: it needs "));
+  EXPECT_THAT(another.text, HasSubstr(absl::StrCat("; j-", jobs.back().value(), " is before it")));
   EXPECT_EQ(*another.largest_now, 0);
   EXPECT_EQ(*another.largest_alone, *report.largest_alone);
 }

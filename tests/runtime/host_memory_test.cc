@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "device/sim/sim_device.h"
 #include "runtime/engine.h"
 #include "runtime/host_budget.h"
@@ -15,6 +16,7 @@ using runtime::HostBudget;
 using runtime::JobState;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 Bytes Sum(const std::map<std::string, Bytes>& classes) {
   Bytes sum;
@@ -96,6 +98,30 @@ TEST(HostMemory, AJobThatFindsNoneLeftIsRefusedInWords) {
   EXPECT_THAT(std::string(never.message()), HasSubstr("never: needs "));
   EXPECT_THAT(std::string(never.message()),
               HasSubstr(", at most 900.0 KiB of the host's memory (ebbd --host_memory)"));
+}
+
+TEST(HostMemory, AJobThatWaitsForItSaysSo) {
+  // Two of them fit with state on the host: a pool that is a little larger than one with its step.
+  const runtime::JobSpec spec = ZooJob("vgg16", 32, int64_t{1} << 40);
+  const auto large = MakeSimEngine(GiB(15));
+  const auto report = large->Estimate(spec);
+  ASSERT_TRUE(report.ok()) << report.status();
+  const auto waiting = [&](Bytes host) {
+    const auto engine =
+        Engine::Create(*device::OpenSim("v100-16gb", {}),
+                       {.memory = report->alone + MiB(256), .host_budget = HostBudget(host)});
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    const auto first = (*engine)->Submit(spec);
+    EXPECT_TRUE(first.ok()) << first.status();
+    WaitForStep(**engine, *first, 1);
+    return (*engine)->Estimate(spec)->text;
+  };
+  EXPECT_THAT(waiting(GiB(8)), StartsWith("fits now"));
+  const std::string text = waiting(report->host * 3);
+  EXPECT_THAT(text, StartsWith("after j-1"));
+  EXPECT_THAT(text,
+              HasSubstr(absl::StrCat(" of the host's memory; the ", FormatBytes(report->host * 3),
+                                     " for jobs (ebbd --host_memory) hold ")));
 }
 
 TEST(HostMemory, StagedBatchesOfASimulatedDeviceCountWhereItsHostIsGivenASize) {
