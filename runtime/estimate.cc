@@ -37,10 +37,14 @@ std::string Refusal(const PreparedJob& job, const Verdict& verdict, int64_t larg
           ? "it does not fit at any batch_size"
           : "the serialised graph binds the batch: give one with a smaller batch";
   const MemoryPlan& plan = *job.ladder[static_cast<size_t>(verdict.level)];
+  const auto& [training, evaluation] = plan.programs;
+  const bool whole = PartsOf(job.spec) > 1 && evaluation != nullptr &&
+                     evaluation->plan.peak >= training->plan.peak;
   return absl::StrCat(InWords(verdict, std::nullopt), " (",
                       FormatBytes(plan.placement.device_bytes()), " resident, ",
                       FormatBytes(job.StagingInPool()), " staging, ", FormatBytes(plan.Peak()),
                       " for a step of batch_size ", job.spec.batch_size,
+                      whole ? ", since evaluation takes the whole batch at once" : "",
                       verdict.level > 0 ? absl::StrCat(", at level '", plan.level, "'") : "", "); ",
                       micro.why_not, micro.why_not.empty() ? "" : "; ", advice);
 }

@@ -18,6 +18,7 @@ namespace {
 using runtime::Engine;
 using runtime::JobInfo;
 using runtime::JobState;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
@@ -132,6 +133,27 @@ TEST(MicroBatches, EvaluationIsThatOfTheWholeBatch) {
   EXPECT_EQ(Parts(parts.info), "trains in 8 micro-batches of 128");
   EXPECT_NEAR(parts.info.last.at("val/loss"), whole.info.last.at("val/loss"), 1e-4);
   EXPECT_EQ(parts.info.last.size(), whole.info.last.size());
+}
+
+TEST(MicroBatches, EvaluationThatDoesNotFitWholeIsARefusalThatSaysSo) {
+  const auto engine = MakeEngine({.memory = KiB(1376)});
+  runtime::JobSpec spec = BigBatch();
+  const auto without = engine->Submit(spec);
+  EXPECT_TRUE(without.ok()) << without.status();
+  spec.val = spec.train;
+  spec.val->tail = data::BatchSource::Tail::kPad;
+  const std::string why = ", since evaluation takes the whole batch at once";
+  const auto refusal = [&](int parts) {
+    spec.ladder.micro_batches = parts;
+    const absl::Status status = engine->Submit(spec).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << parts;
+    EXPECT_EQ(engine->Estimate(spec)->text, status.message());
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refusal(0), ContainsRegex("; nor in [0-9]+ micro-batches: needs 1.[0-9] MiB" + why +
+                                        "; largest batch_size that fits without micro-batches: "));
+  EXPECT_THAT(refusal(32), HasSubstr(" for a step of batch_size 1024" + why));
+  EXPECT_THAT(refusal(1), Not(HasSubstr(why)));
 }
 
 TEST(MicroBatches, AreSaidInTheNumericsKey) {
