@@ -355,8 +355,8 @@ std::string InWords(const Verdict& verdict, std::optional<absl::Time> now) {
         needs = absl::StrCat(verdict.needs.count(), " bytes");
         most = absl::StrCat(verdict.most.count(), " bytes");
       }
-      return absl::StrCat("never: needs ", verdict.at_least ? "at least " : "", needs, ", at most ",
-                          most, whose);
+      if (verdict.at_least) needs = absl::StrCat("at least ", needs, " without recompute");
+      return absl::StrCat("never: needs ", needs, ", at most ", most, whose);
     }
   }
   return "";

@@ -22,7 +22,8 @@ struct LevelNeed {
   Bytes host;             // on the host
   Bytes copied;           // between the two, by a training step
   double exposed_us = 0;  // of a training step, for which it waits for that
-  bool at_least = false;  // the lane is a lower bound: the step was too large to be planned
+  bool at_least = false;  // the lane is a lower bound: the step, in which nothing is
+                          // recomputed then, was too large to be planned
   // What waits is dear, what is only copied is cheap: a microsecond is worth a megabyte.
   double Price() const { return exposed_us * 1e6 + static_cast<double>(copied.count()); }
 };

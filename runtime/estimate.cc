@@ -134,6 +134,7 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
   const Verdict verdict = Ask(present, own);
   job->level = static_cast<size_t>(verdict.level);
   const LevelNeed& level = own.levels[job->level];
+  const LevelNeed& by_itself = own.levels[static_cast<size_t>(Ask(alone, own).level)];
   EstimateReport report{.device = device.spec(),
                         .verdict = verdict,
                         .batch_size = spec.batch_size,
@@ -142,14 +143,14 @@ absl::StatusOr<EstimateReport> EstimateJob(JobSpec spec, const AdmissionState& p
                         .staging = job->StagingInPool(),
                         .step_peak = job->Peak(),
                         .live_peak = job->programs()[0]->live_peak,
-                        .copies = Copies(level, alone)};
+                        .copies = Copies(by_itself, alone)};
   const bool nobody_else = present.running.empty() && present.waiting.empty();
   if (nobody_else && job->CopiesAheadAlone(present.pool, present.granule)) {
     report.staging += job->AheadBytes();
   }
-  const Bytes region = AlignUp(level.region, alone.granule);
+  const Bytes region = AlignUp(by_itself.region, alone.granule);
   report.host = level.host;
-  report.alone = region + AlignUp(level.lane, alone.granule);
+  report.alone = region + AlignUp(by_itself.lane, alone.granule);
   report.two = report.alone + region;
   if (BatchIsFree(spec)) {
     BatchNeeds needs(spec, device, options.quantum, present.pool);

@@ -20,13 +20,14 @@ struct EstimateReport {
   int64_t batch_size = 0;
   Bytes pool;
   Bytes resident;
-  Bytes staging;       // in the pool, with the next batch where the job would be alone there
-  Bytes step_peak;     // planned, of training and evaluation
-  Bytes live_peak;     // of the training step
-  Bytes host;          // of the host's memory
+  Bytes staging;    // in the pool, with the next batch where the job would be alone there
+  Bytes step_peak;  // planned, of training and evaluation
+  Bytes live_peak;  // of the training step
+  Bytes host;       // of the host's memory
+  // By itself, at its cheapest level on a pool without others, whatever level these force.
   Bytes alone;         // what it takes of the pool
   Bytes two;           // what two equal jobs take of it
-  int64_t copies = 0;  // equal jobs that fit at once at the level of the verdict
+  int64_t copies = 0;  // equal jobs that fit at once
   // 0: none fits. Absent where the model binds its batch. Without micro-batches.
   std::optional<int64_t> largest_alone, largest_beside_equal, largest_now;
   std::optional<Micros> step_time;  // alone; where the device has a model of time

@@ -52,9 +52,9 @@ std::string InParts(int parts) { return absl::StrCat("in ", parts, " micro-batch
 
 // Sets `choice->why_not` where it does not fit either; true if more parts may.
 bool GoesOn(const Trial& trial, int parts, Bytes before, MicroBatchChoice* choice) {
-  choice->why_not =
-      absl::StrCat("nor ", InParts(parts), ": needs ", trial.verdict.at_least ? "at least " : "",
-                   FormatBytes(trial.verdict.needs));
+  choice->why_not = absl::StrCat(
+      "nor ", InParts(parts), ": needs ", trial.verdict.at_least ? "at least " : "",
+      FormatBytes(trial.verdict.needs), trial.verdict.at_least ? " without recompute" : "");
   if (trial.evaluation >= trial.training) {
     absl::StrAppend(&choice->why_not, ", since evaluation takes the whole batch at once");
     return false;

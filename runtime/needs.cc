@@ -19,7 +19,7 @@ AdmissionJob NeedsOf(JobId id, const PreparedJob& job, const DeviceSpec& device)
          .host = kept + (device.computes && on_host > Bytes(0) ? job.resident.bytes : on_host),
          .copied = plan->bus_bytes,
          .exposed_us = plan->exposed_us,
-         .at_least = !job.IsPlanned()});
+         .at_least = !plan->IsPlanned()});
   }
   return needs;
 }

@@ -107,6 +107,12 @@ TEST(Estimate, StateOnTheHostLeavesRoomForLargerBatches) {
   WaitForStep(*engine, jobs[1], 1);
   for (const JobId job : jobs) EXPECT_EQ(engine->Get(job)->state, JobState::kRunning);
   EXPECT_GT(engine->Memory().host.at("streamed state"), Bytes(0));
+  // Whoever is there may force it to another level; what it takes by itself stays the same.
+  const EstimateReport third = Estimated(*engine, spec);
+  EXPECT_GT(third.verdict.level, one.verdict.level) << third.text;
+  EXPECT_EQ(third.alone, one.alone);
+  EXPECT_EQ(third.two, one.two);
+  EXPECT_EQ(third.copies, one.copies);
 }
 
 TEST(Estimate, WhatNeverFitsIsAnAnswerAndWhatIsWrongIsTheSubmitsError) {
@@ -114,6 +120,8 @@ TEST(Estimate, WhatNeverFitsIsAnAnswerAndWhatIsWrongIsTheSubmitsError) {
   const EstimateReport report = Estimated(*engine, Endless("resnet50", 4000));
   EXPECT_EQ(report.verdict.kind, Kind::kNever);
   EXPECT_EQ(report.copies, 0);
+  EXPECT_THAT(report.text, StartsWith("never: needs at least "));
+  EXPECT_THAT(report.text, HasSubstr(" without recompute, at most 2.0 GiB of the pool"));
   EXPECT_FALSE(report.step_time.has_value());
   EXPECT_EQ(report.text, engine->Submit(Endless("resnet50", 4000)).status().message());
 
