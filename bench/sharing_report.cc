@@ -14,7 +14,6 @@ namespace ebb::bench {
 namespace {
 
 constexpr char kEbb[] = "ebb";
-constexpr char kTimeSharing[] = "time sharing";
 
 // The value, printed so that what differs looks different.
 std::string Real(double value) { return absl::StrFormat("%.6g", value); }
@@ -33,11 +32,11 @@ std::string BatchRule(const SharingReport& report) {
 }
 
 std::string NumberMap(const std::vector<std::pair<std::string, double>>& numbers) {
-  std::vector<std::string> entries;
-  for (const auto& [key, value] : numbers) {
-    entries.push_back(absl::StrCat(Quoted(key), ": ", Real(value)));
-  }
-  return absl::StrCat("{", absl::StrJoin(entries, ", "), "}");
+  const std::string entries = absl::StrJoin(
+      numbers, ", ", [](std::string* out, const std::pair<std::string, double>& number) {
+        absl::StrAppend(out, Quoted(number.first), ": ", Real(number.second));
+      });
+  return absl::StrCat("{", entries, "}");
 }
 
 std::string SummaryJson(const PolicySummary& summary) {
