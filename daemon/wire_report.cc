@@ -229,6 +229,7 @@ v1::ExplainReport ToWire(JobId id, const runtime::ExplainReport& report) {
   wire.set_next_batch(report.next_batch);
   wire.set_solo_step_micros(report.solo_step.value_or(Micros(0)).count());
   wire.set_crowd(report.crowd.value_or(0));
+  wire.set_waiting(report.waiting);
   for (const runtime::CoRunPair& pair : report.pairs) {
     v1::ExplainReport::Pair& out = *wire.add_pairs();
     out.set_job(JobLabel(pair.other));
@@ -237,6 +238,8 @@ v1::ExplainReport ToWire(JobId id, const runtime::ExplainReport& report) {
     out.set_other(pair.others);
     out.set_retry_in_steps(pair.retry_in);
     out.set_lost(pair.tries);
+    out.set_known_sub_models(pair.known);
+    out.set_apart_sub_models(pair.apart);
   }
   return wire;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <tuple>
 
 #include "absl/strings/str_format.h"
 
@@ -64,6 +65,7 @@ double CoRun::Job::SoloStep() const {
 void CoRun::Add(JobId id, int sub_models) {
   for (const auto& [other, job] : jobs_) pairs_[std::minmax(id, other)] = {};
   jobs_[id] = {};
+  apart_.Clear();
   Renew(id, sub_models);
 }
 
@@ -72,6 +74,7 @@ void CoRun::Renew(JobId id, int sub_models) {
   job.solo = {};
   job.solo[0].resize(static_cast<size_t>(sub_models));
   job.unknown = sub_models;
+  apart_.Forget(id);
   for (auto& [key, pair] : pairs_) RetryPair(key, pair);
 }
 
@@ -84,6 +87,7 @@ void CoRun::Remove(JobId id) {
   });
   jobs_.erase(id);
   residence_.Forget(id);
+  apart_.Clear();
   for (auto& [key, pair] : pairs_) RetryPair(key, pair);
 }
 
@@ -111,7 +115,23 @@ void CoRun::Begin(const Key& key, Pair& pair) {
 
 // --- what ran ------------------------------------------------------------------------------------
 
-void CoRun::Launched(int stream, const LaunchSpan& span, Micros now) {
+LaunchSeqs CoRun::Before(int stream, const SubModelRef& sub_model) {
+  LaunchSeqs before;
+  if (!apart_.any()) return before;
+  int newest_of = -1, passed = -1;
+  residence_.ForEachOutstanding([&](int other, const LaunchSpan& span) {
+    // While it copies, the device might have nothing to do.
+    if (span.copies_in) passed = other;
+    if (other == stream || other == passed || span.job == sub_model.job) return;
+    if (!apart_.Wait(sub_model, span.ref())) return;
+    if (other == newest_of) before.pop_back();
+    before.push_back(span.seq);
+    newest_of = other;
+  });
+  return before;
+}
+
+void CoRun::Launched(int stream, const LaunchSpan& span, Micros now, const LaunchWaits& waits) {
   std::vector<JobId> after;
   if (span.sub_model == 0 && jobs_.at(span.job).turns > 0) {
     for (const auto& [key, pair] : pairs_) {
@@ -120,7 +140,7 @@ void CoRun::Launched(int stream, const LaunchSpan& span, Micros now) {
       }
     }
   }
-  residence_.Launched(stream, span, std::move(after), now);
+  residence_.Launched(stream, span, std::move(after), waits, now);
 }
 
 void CoRun::SampleSolo(const LaunchSpan& span, Job& job) {
@@ -143,6 +163,11 @@ void CoRun::Ended(const LaunchSpan& span) {
   if (it == jobs_.end()) return;
   Job& job = it->second;
   if (!span.shared && span.program < 2) SampleSolo(span, job);
+  if (const auto density = Density(span); density && mode_ == CoRunMode::kAuto) {
+    apart_.Ended(span, *density * span.micros);
+  }
+  job.waited += span.waited;
+  job.micros += span.micros + span.waited;
   if (!span.last) return;
   ++job.steps;
   for (auto& [key, pair] : pairs_) {
@@ -327,6 +352,7 @@ std::vector<CoRunPair> CoRun::PairsOf(JobId job) const {
                   .state = StateOf(key, pair),
                   .measured = pair.verdict.has_value(),
                   .tries = pair.tries};
+    std::tie(out.known, out.apart) = apart_.Count(key.first, key.second);
     if (pair.verdict) {
       out.own = key.first == job ? pair.verdict->a : pair.verdict->b;
       out.others = pair.verdict->sum() - out.own;
@@ -338,6 +364,11 @@ std::vector<CoRunPair> CoRun::PairsOf(JobId job) const {
     pairs.push_back(out);
   }
   return pairs;
+}
+
+double CoRun::Waiting(JobId job) const {
+  const auto it = jobs_.find(job);
+  return it == jobs_.end() || it->second.micros == 0 ? 0 : it->second.waited / it->second.micros;
 }
 
 std::string CoRun::Words(JobId a, JobId b) const {

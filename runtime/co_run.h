@@ -18,32 +18,11 @@
 
 #include "base/ids.h"
 #include "base/units.h"
+#include "runtime/co_apart.h"
 #include "runtime/co_residence.h"
+#include "runtime/co_run_report.h"
 
 namespace ebb::runtime {
-
-enum class CoRunMode {
-  kAuto,    // pairs that lose take turns
-  kAlways,  // never in turns, whatever it costs
-  kNever,   // one step in flight on the whole device
-};
-
-const char* Name(CoRunMode mode);
-
-// What is known of a pair, seen from one of the two.
-struct CoRunPair {
-  enum class State { kMeasuringAlone, kMeasuringTogether, kTogether, kTurns };
-  JobId other;
-  State state = State::kMeasuringTogether;
-  bool measured = false;  // the following are known
-  double own = 0;         // progress a second of device time, by the newest verdict
-  double others = 0;
-  // kTurns: steps of both until they are tried together again; 0: on a change.
-  int64_t retry_in = 0;
-  int tries = 0;  // that were lost since something changed
-};
-
-const char* Name(CoRunPair::State state);
 
 class CoRun final : private CoResidence::Watcher {
  public:
@@ -59,9 +38,14 @@ class CoRun final : private CoResidence::Watcher {
   // Something else has changed for the job: its pairs are tried again.
   void Retry(JobId job);
 
+  // The outstanding launches of other streams that a sub-model about to be launched is to wait for
+  // on the device, since it and they are better off one after the other (co_apart.h).
+  LaunchSeqs Before(int stream, const SubModelRef& sub_model);
   // As CoResidence's.
-  void Launched(int stream, const LaunchSpan& span, Micros now);
-  void Completed(int stream, Micros start, Micros end) { residence_.Completed(stream, start, end); }
+  void Launched(int stream, const LaunchSpan& span, Micros now, const LaunchWaits& waits = {});
+  void Completed(int stream, Micros start, Micros end, Micros copied = {}) {
+    residence_.Completed(stream, start, end, copied);
+  }
 
   struct Change {
     JobId a, b;
@@ -75,6 +59,8 @@ class CoRun final : private CoResidence::Watcher {
   std::vector<CoRunPair> PairsOf(JobId job) const;
   // Progress of three and more jobs that ran at once, by the newest verdict.
   std::optional<double> Crowd() const { return crowd_verdict_; }
+  // The part of the time of the job's launches in which they waited as Before() had said.
+  double Waiting(JobId job) const;
   // Why two jobs take turns, in words: "together 0.94 of their speed alone".
   std::string Words(JobId a, JobId b) const;
 
@@ -92,6 +78,7 @@ class CoRun final : private CoResidence::Watcher {
     int unknown = 0;                        // sub-models of a training step not measured
     int turns = 0;                          // pairs of it that take turns
     int64_t steps = 0;
+    double waited = 0, micros = 0;  // of all its launches
     double SoloStep() const;
   };
   // Progress over a span of device time in which certain jobs ran.
@@ -140,6 +127,7 @@ class CoRun final : private CoResidence::Watcher {
   CoResidence residence_;
   std::map<JobId, Job> jobs_;
   std::map<Key, Pair> pairs_;
+  CoApart apart_;
   std::optional<Key> last_pair_;  // that ran, if nobody else has run since
   Window crowd_;                  // three and more at once: `a` is the progress of all
   std::vector<double> crowd_scores_;

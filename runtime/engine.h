@@ -124,6 +124,8 @@ struct ExplainReport {
   std::optional<Micros> solo_step;  // a training step without neighbours, where measured
   std::vector<CoRunPair> pairs;     // with the other jobs that have been admitted
   std::optional<double> crowd;      // progress of three and more jobs at once, where measured
+  // The part of its launches' time in which they waited for others that they would have hindered.
+  double waiting = 0;
 };
 
 struct JobResult {

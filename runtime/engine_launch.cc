@@ -75,6 +75,7 @@ void EngineLoop::LaunchSubModel(const Lane& lane, End end, const StepProgram& st
     }
   };
   const auto compute = [&](int first, int last) {
+    AwaitOthers(stream, *launch);
     device_->Launch(
         stream,
         {.program = step.program.get(), .bindings = &bindings, .first = first, .last = last});
@@ -87,7 +88,7 @@ void EngineLoop::LaunchSubModel(const Lane& lane, End end, const StepProgram& st
   const graph::Traffic& traffic = step.traffic[sub_model];
   const bool fetch = !traffic.fetch_now.empty() || !traffic.fetch_ahead.empty();
   if (fetch) after(fetches, stream);
-  if (fetch && launch->first) launch->begin = launch->parts.back();  // the batch's copies
+  if (fetch && launch->first && !launch->begin.valid()) launch->begin = launch->parts.back();
   if (!traffic.store.empty()) after(stores, stream);
   if (!traffic.fetch_now.empty()) {
     copy(fetches, traffic.fetch_now);
@@ -117,7 +118,7 @@ void EngineLoop::Dispatch(const Decision& decision) {
   }
   const int program = decision.profile;
   if (decision.first) BeginStep(*job, decision, lane);
-  if (!decision.after.empty()) AwaitTurn(decision, stream);
+  const bool copies_in = decision.first && !job->enqueuing->ahead;
   const StepProgram& step = *job->prepared->programs()[program];
   const device::Bindings& bindings =
       job->Bind(program, decision.end, lane.region->base(), scheduler_->lane(lane.id).size());
@@ -129,18 +130,23 @@ void EngineLoop::Dispatch(const Decision& decision) {
                 .sub_model = decision.sub_model,
                 .extent = step.profile.extent[decision.sub_model],
                 .held_after = step.profile.held_after[decision.sub_model]};
+  launch.before = co_run_->Before(stream_index, {decision.job, program, decision.sub_model});
+  if (decision.first) AwaitTurn(decision, stream, &launch);
   LaunchSubModel(lane, decision.end, step, bindings, &launch);
   if (decision.last) EndStepEnqueue(*job, stream, program);
   launch.event = device_->Record(stream);
   events_[decision.seq] = launch.event;
-  launches_[stream_index].push_back(std::move(launch));
   overlap_->Launched(stream_index);
   co_run_->Launched(stream_index,
                     {.job = decision.job,
                      .program = program,
                      .sub_model = decision.sub_model,
-                     .last = decision.last},
-                    device_->Now());
+                     .last = decision.last,
+                     .seq = decision.seq,
+                     .copies_in = copies_in},
+                    device_->Now(),
+                    {.memory = decision.wait, .data = decision.previous, .apart = launch.before});
+  launches_[stream_index].push_back(std::move(launch));
   ++job->outstanding;
   lane.tides[static_cast<int>(decision.end)] = {decision.job, program, decision.sub_model};
   SampleLedger();

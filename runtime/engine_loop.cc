@@ -174,9 +174,10 @@ bool EngineLoop::HarvestLaunches() {
     while (!stream.empty()) {
       const device::EventState state = device_->Query(stream.front().event);
       if (!state.complete) break;
-      const Launch launch = std::move(stream.front());
+      Launch launch = std::move(stream.front());
       stream.pop_front();
-      OnComplete(launch, Finish(launch, state));
+      const device::EventState whole = Finish(launch, state);
+      OnComplete(launch, whole);
       any = true;
     }
   }
@@ -184,12 +185,13 @@ bool EngineLoop::HarvestLaunches() {
 }
 
 // What became of the whole launch, whose events are forgotten.
-device::EventState EngineLoop::Finish(const Launch& launch, device::EventState state) {
+device::EventState EngineLoop::Finish(Launch& launch, device::EventState state) {
   for (const device::EventId part : launch.parts) {
     // Complete, since the stream has waited for it.
     const device::EventState before = device_->Query(part);
     if (before.complete && !before.status.ok()) state.status = before.status;
     if (before.complete && part == launch.begin) state.start = std::min(state.start, before.start);
+    if (before.complete && part == launch.copied) launch.copied_at = before.end;
     device_->Release(part);
   }
   device_->Release(launch.event);
@@ -200,7 +202,7 @@ device::EventState EngineLoop::Finish(const Launch& launch, device::EventState s
 void EngineLoop::OnComplete(const Launch& launch, const device::EventState& state) {
   const Micros duration = state.end - state.start;
   overlap_->Completed(launch.stream, state.start, state.end);
-  co_run_->Completed(launch.stream, state.start, state.end);
+  co_run_->Completed(launch.stream, state.start, state.end, launch.copied_at);
   scheduler_->Finished(launch.seq, duration);
   ActiveJob* job = Settle(launch.job, &ActiveJob::outstanding);
   if (job == nullptr) return;

@@ -93,12 +93,16 @@ class EngineLoop {
     std::vector<device::EventId> parts;
     // The part that says when the launch's own work began; invalid: `event` does.
     device::EventId begin;
+    // The part that says when what is copied in for a step had arrived; `first` only.
+    device::EventId copied;
+    Micros copied_at;
     JobId job;
     int stream = 0;  // index: lane * 2 + end
     bool first = false;
     bool last = false;
     int sub_model = 0;
     Bytes extent, held_after;
+    LaunchSeqs before;  // for which its kernels wait
   };
   // Work on a stream beside those of the lanes: uploads and snapshots; batches that go ahead.
   struct AuxOp {
@@ -110,7 +114,7 @@ class EngineLoop {
   void DrainCommands();
   bool HarvestLaunches();
   bool HarvestAuxiliary(std::deque<AuxOp>* ops);
-  device::EventState Finish(const Launch& launch, device::EventState state);
+  device::EventState Finish(Launch& launch, device::EventState state);
   void OnComplete(const Launch& launch, const device::EventState& state);
   void SampleLedger();
   void Refresh();
@@ -137,8 +141,9 @@ class EngineLoop {
   void ForgetAhead(ActiveJob& job);
   std::string AheadText(const ActiveJob& job) const;
 
-  // engine_turns.cc: jobs that take turns.
-  void AwaitTurn(const scheduler::Decision& decision, device::StreamId stream);
+  // engine_turns.cc: jobs that take turns, and sub-models that wait for each other.
+  void AwaitTurn(const scheduler::Decision& decision, device::StreamId stream, Launch* launch);
+  void AwaitOthers(device::StreamId stream, const Launch& launch);
   void ApplyTurns();
   std::string WhyText(JobId job) const;
 

@@ -366,6 +366,7 @@ absl::StatusOr<ExplainReport> EngineLoop::Explain(JobId id) const {
   report.solo_step = co_run_->SoloStep(id);
   report.pairs = co_run_->PairsOf(id);
   report.crowd = co_run_->Crowd();
+  report.waiting = co_run_->Waiting(id);
   const DeviceSpec& spec = device_->spec();
   report.numerics_key = absl::StrCat(
       "device=", spec.kind, " (", spec.name, ") threads_per_stream=", spec.threads_per_stream,

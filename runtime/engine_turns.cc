@@ -1,15 +1,26 @@
-// Jobs that take turns, as the controller decides: told to the scheduler, waited for on the
-// streams, and said to those who ask.
+// Jobs that take turns and sub-models that wait for each other, as the controller decides: told to
+// the scheduler, waited for on the streams, and said to those who ask.
 #include "absl/strings/str_cat.h"
 #include "runtime/engine_loop.h"
 
 namespace ebb::runtime {
 
-// What was copied in for the step goes ahead of its turn.
-void EngineLoop::AwaitTurn(const scheduler::Decision& decision, device::StreamId stream) {
-  // An event of its own, so that the launch's begins with the launch.
-  device_->Release(device_->Record(stream));
+// What is copied in for the step goes ahead of its turn, and is known from its kernels.
+void EngineLoop::AwaitTurn(const scheduler::Decision& decision, device::StreamId stream,
+                           Launch* launch) {
+  launch->copied = device_->Record(stream);
+  launch->parts.push_back(launch->copied);
+  if (decision.after.empty() && launch->before.empty()) launch->begin = launch->copied;
   for (const scheduler::LaunchSeq before : decision.after) {
+    if (const auto it = events_.find(before); it != events_.end()) {
+      device_->Wait(stream, it->second);
+    }
+  }
+}
+
+// Launches of its own stream and copies beside it go ahead; only kernels wait.
+void EngineLoop::AwaitOthers(device::StreamId stream, const Launch& launch) {
+  for (const scheduler::LaunchSeq before : launch.before) {
     if (const auto it = events_.find(before); it != events_.end()) {
       device_->Wait(stream, it->second);
     }

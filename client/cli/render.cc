@@ -299,6 +299,10 @@ static std::string PairText(const v1::ExplainReport& report, const v1::ExplainRe
   if (pair.retry_in_steps() > 0) {
     absl::StrAppend(&text, "; tried again in ", pair.retry_in_steps(), " steps of both");
   }
+  if (pair.known_sub_models() > 0) {
+    absl::StrAppend(&text, "; of ", pair.known_sub_models(), " pairs of sub-models ",
+                    pair.apart_sub_models(), " wait for each other");
+  }
   return text;
 }
 
@@ -336,6 +340,11 @@ std::string ExplainText(const v1::ExplainReport& report) {
   }
   for (const auto& pair : report.pairs()) {
     facts.push_back({absl::StrCat("with ", pair.job()), PairText(report, pair)});
+  }
+  if (report.waiting() > 0) {
+    facts.push_back({"waits", absl::StrFormat("%.1f %% of its launches' time, for sub-models that "
+                                              "they would lose with",
+                                              report.waiting() * 100)});
   }
   absl::StrAppend(&text, Table(facts));
   return text;

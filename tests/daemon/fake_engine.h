@@ -170,7 +170,10 @@ class FakeEngine final : public runtime::Engine {
                      .own = 0.5,
                      .others = 0.44,
                      .retry_in = 64,
-                     .tries = 1}};
+                     .tries = 1,
+                     .known = 40,
+                     .apart = 6}};
+    report.waiting = 0.25;
     report.graph = "bad \xff name";
     report.sub_models.push_back({0, 4, "forward", Bytes(10), Bytes(5), Bytes(5)});
     return report;

@@ -303,6 +303,9 @@ TEST_F(ServiceTest, ReportsReachTheClient) {
   EXPECT_NEAR(pair.own() + pair.other(), 0.94, 1e-9);
   EXPECT_EQ(pair.retry_in_steps(), 64);
   EXPECT_EQ(pair.lost(), 1);
+  EXPECT_EQ(pair.known_sub_models(), 40);
+  EXPECT_EQ(pair.apart_sub_models(), 6);
+  EXPECT_EQ(client_->Explain("1")->waiting(), 0.25);
   EXPECT_EQ(client_->Explain("2").status().code(), absl::StatusCode::kNotFound);
 }
 
