@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "bench/soak_judge.h"
@@ -41,23 +43,35 @@ Result RunSoak(SoakOptions options) {
   return result;
 }
 
+// Mixes of seed 3 that take little time and in which all there is happens; more of them are
+// `ebb-bench soak`'s.
 TEST(Soak, FindsNothingWrongWithTheEngine) {
-  const Result result = RunSoak({.mixes = 10, .seed = 3});
-  EXPECT_EQ(result.report.faults.Sum(), 0) << result.faulty;
-  const SoakCounts& counts = result.report.counts;
-  EXPECT_EQ(result.report.mixes, 10);
-  for (const int64_t count :
-       {counts.jobs, counts.steps, counts.evaluating, counts.queued, counts.updates, counts.pauses,
-        counts.cancels, counts.cancels_in_step, counts.failures, counts.overlapping, counts.deep}) {
-    EXPECT_GT(count, 0);
+  std::map<std::string, int64_t> seen;
+  for (const int64_t mix : {1, 2, 7, 9, 12, 17}) {
+    const Result result = RunSoak({.seed = 3, .only = mix});
+    EXPECT_EQ(result.report.faults.Sum(), 0) << result.faulty;
+    EXPECT_EQ(result.report.mixes, 1);
+    const SoakCounts& counts = result.report.counts;
+    seen["jobs"] += counts.jobs;
+    seen["steps"] += counts.steps;
+    seen["evaluating"] += counts.evaluating;
+    seen["queued"] += counts.queued;
+    seen["updates"] += counts.updates;
+    seen["pauses"] += counts.pauses;
+    seen["cancels"] += counts.cancels;
+    seen["cancels_in_step"] += counts.cancels_in_step;
+    seen["failures"] += counts.failures;
+    seen["overlapping"] += counts.overlapping;
+    seen["deep"] += counts.deep;
   }
+  for (const auto& [what, count] : seen) EXPECT_GT(count, 0) << what;
 }
 
 TEST(Soak, AMixIsTheSameEveryTime) {
   std::vector<std::string> logs;
   for (int run = 0; run < 2; ++run) {
     const auto report = Soak(
-        {.seed = 3, .only = 4}, [](int64_t) {},
+        {.seed = 3, .only = 1}, [](int64_t) {},
         [&](int64_t, const SoakMix&, const SoakOutcome& outcome) {
           logs.push_back(absl::StrJoin(outcome.log, "\n"));
         });
@@ -123,16 +137,16 @@ class LosesEvents final : public device::ForwardingDevice {
 };
 
 TEST(Soak, SeesAWaitThatIsMissing) {
-  const Result result = RunSoak<DropsWaits>({.mixes = 4, .seed = 1});
+  const Result result = RunSoak<DropsWaits>({.seed = 3, .only = 17});
   EXPECT_GT(result.report.faults.races, 0);
   EXPECT_THAT(result.faulty, HasSubstr("nothing orders it after"));
 }
 
 TEST(Soak, SeesWhatIsNotGivenBack) {
-  const Result events = RunSoak<KeepsEvents>({.mixes = 1, .seed = 1});
+  const Result events = RunSoak<KeepsEvents>({.seed = 3, .only = 2});
   EXPECT_EQ(events.report.faults.ledger_errors, 1);
   EXPECT_THAT(events.faulty, HasSubstr("not given back to the device: 0 streams, "));
-  const Result memory = RunSoak<KeepsMemory>({.seed = 1, .only = 7});
+  const Result memory = RunSoak<KeepsMemory>({.seed = 3, .only = 2});
   EXPECT_EQ(memory.report.faults.ledger_errors, 1);
   EXPECT_THAT(memory.faulty, HasSubstr("of memory"));
 }
@@ -144,8 +158,8 @@ TEST(Soak, SeesAJobThatEndsOtherwiseThanItWasMadeTo) {
 }
 
 TEST(Soak, SeesThatNothingMovesAnyMore) {
-  const Result result = RunSoak<LosesEvents>({.mixes = 2, .seed = 1});
-  EXPECT_EQ(result.report.faults.deadlocks, 2);
+  const Result result = RunSoak<LosesEvents>({.seed = 3, .only = 1});
+  EXPECT_EQ(result.report.faults.deadlocks, 1);
   EXPECT_THAT(result.faulty, HasSubstr("nothing moves, but job j-"));
 }
 
