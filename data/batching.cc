@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/philox.h"
 #include "data/dataset.h"
+#include "data/slice.h"
 
 namespace ebb::data {
 namespace {
@@ -119,14 +120,18 @@ int64_t FillBatch(const BatchSource& source, const std::vector<int64_t>& order, 
   for (size_t i = 0; i < out.size(); ++i) {
     const FieldBinding& binding = source.bindings[i];
     const graph::HostTensor& field = source.data->fields().at(binding.field);
+    const absl::StatusOr<RowPart> part = PartOf(binding.slice, field.type.shape);
+    EBB_CHECK(part.ok() && "a slice that Validate() refuses");
     const int64_t row_elements = NumElements(field.type.shape) / source.data->rows();
     const int64_t from_bytes = (SizeOf(field.type.dtype) * row_elements).count();
-    const int64_t to_bytes = (SizeOf(binding.type.dtype) * row_elements).count();
+    const int64_t to_bytes = (SizeOf(binding.type.dtype) * part->elements).count();
+    const std::byte* first_row =
+        field.data.data() + (SizeOf(field.type.dtype) * part->first).count();
     auto* to = static_cast<std::byte*>(out[i]);
     for (int64_t row = 0; row < source.batch_size; ++row, to += to_bytes) {
       const int64_t from = order[static_cast<size_t>(first + std::min(row, valid - 1))];
-      CopyRow(field.type.dtype, binding.type.dtype, field.data.data() + from * from_bytes, to,
-              row_elements);
+      CopyRow(field.type.dtype, binding.type.dtype, first_row + from * from_bytes, to,
+              part->elements);
     }
   }
   return valid;

@@ -164,7 +164,7 @@ absl::Status OutOfHostMemory() {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const DataSet>> DataSet::Create(Fields fields) {
+absl::StatusOr<std::shared_ptr<const DataSet>> DataSet::Create(Fields fields, TokenOrigin origin) {
   if (fields.empty()) return absl::InvalidArgumentError("the data set has no field");
   auto set = std::make_shared<DataSet>();
   const auto& [first_name, first] = *fields.begin();
@@ -198,7 +198,17 @@ absl::StatusOr<std::shared_ptr<const DataSet>> DataSet::Create(Fields fields) {
   }
   set->rows_ = first.type.shape[0];
   set->fields_ = std::move(fields);
+  set->origin_ = origin;
   return set;
+}
+
+std::string DataSet::Place(const std::string& field, int64_t row, int64_t element) const {
+  if (IsTokens()) {
+    return absl::StrCat("token ", origin_.first + row * origin_.window + element, " of the file");
+  }
+  const bool one = graph::NumElements(fields_.at(field).type.shape) == rows_;
+  return absl::StrCat("field \"", field, "\", row ", row,
+                      one ? std::string() : absl::StrCat(", element ", element));
 }
 
 Bytes DataSet::bytes() const {

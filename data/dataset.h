@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,18 +19,28 @@
 
 namespace ebb::data {
 
+// Where the rows of a token file (data/tokens.h) lie in it.
+struct TokenOrigin {
+  int64_t first = 0;   // the file's token that is the first of row 0
+  int64_t window = 0;  // tokens of a row; 0: the rows are of no token file
+};
+
 class DataSet {
  public:
   // Every field has the same number of rows (axis 0), at least one; else InvalidArgument.
   static absl::StatusOr<std::shared_ptr<const DataSet>> Create(
-      std::map<std::string, graph::HostTensor> fields);
+      std::map<std::string, graph::HostTensor> fields, TokenOrigin origin = {});
   int64_t rows() const { return rows_; }
   const std::map<std::string, graph::HostTensor>& fields() const { return fields_; }
   Bytes bytes() const;
+  bool IsTokens() const { return origin_.window > 0; }
+  // Where an element of a field's row is, in words for people.
+  std::string Place(const std::string& field, int64_t row, int64_t element) const;
 
  private:
   std::map<std::string, graph::HostTensor> fields_;
   int64_t rows_ = 0;
+  TokenOrigin origin_;
 };
 
 // The most bytes that one data set may unpack to, whatever its compressed size.
@@ -61,12 +72,21 @@ absl::StatusOr<std::vector<int64_t>> ParseIndex(absl::string_view bytes,
                                                 Bytes limit = kMaxDataSetBytes,
                                                 const Reserve& reserve = {});
 
+// [from, to) of axis 1 of a field, as in Python: negative numbers count from its end; what is
+// absent is the end on that side.
+struct RowSlice {
+  std::optional<int64_t> from;
+  std::optional<int64_t> to;
+};
+
 // One model input and the data field that feeds it.
 struct FieldBinding {
   std::string field;
   graph::TensorType type;     // of the batch: axis 0 = batch size
   int64_t label_classes = 0;  // > 0: values must lie in [0, label_classes) or be ignore_index
   int64_t ignore_index = -100;
+  RowSlice slice = {};     // what of the field's rows is fed
+  int64_t table_rows = 0;  // > 0: values index a table: they must lie in [-table_rows, table_rows)
 };
 
 // What a job reads: a data set, the rows of it that count, and how they map to model inputs.
@@ -89,10 +109,12 @@ struct BatchSource {
 // ones, or the same number of elements where one of the two is flat ([64] feeds [1,8,8]).
 bool RowShapesFit(absl::Span<const int64_t> data, absl::Span<const int64_t> model);
 
-// The source can be read: rows exist, fields exist, row shapes fit, element types convert (integer
+// The source can be read: rows exist, fields exist, slices lie in them, row shapes fit, element
+// types convert (integer
 // -> float and wider or narrower of the same kind; float -> integer is not), values survive the
-// conversion, floats are finite, labels are in range, and with Tail::kDrop there is a whole batch.
-// InvalidArgument names the field, row and value and says what to do. Reads every row once.
+// conversion, floats are finite, labels and indices are in range, and with Tail::kDrop there is a
+// whole batch. InvalidArgument names the field, row and value and says what to do. Reads every row
+// once.
 absl::Status Validate(const BatchSource& source);
 
 // The data-set rows in the order in which an epoch (from 0) reads them: source.rows as they are, or

@@ -13,6 +13,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/status.h"
 
 namespace ebb::data {
 namespace {
@@ -113,6 +114,15 @@ std::optional<int64_t> ByteCount(const graph::Shape& shape, int64_t element_byte
 
 }  // namespace
 
+absl::Status CheckPayload(RawElement element, const graph::Shape& shape, size_t payload_bytes) {
+  const std::optional<int64_t> needed = ByteCount(shape, element.bytes);
+  if (needed && static_cast<uint64_t>(*needed) == payload_bytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the header says shape ", graph::ToString(shape), " of ", element.bytes, "-byte elements",
+      needed ? absl::StrCat(" = ", *needed, " bytes") : std::string(", more than can exist"),
+      ", but ", payload_bytes, " bytes follow; the file is damaged or cut short"));
+}
+
 absl::StatusOr<HostTensor> DecodeArray(RawElement element, const graph::Shape& shape,
                                        absl::string_view payload) {
   const Rule* rule = FindRule(element);
@@ -121,13 +131,7 @@ absl::StatusOr<HostTensor> DecodeArray(RawElement element, const graph::Shape& s
         "element type ", std::string(1, element.kind), element.bytes,
         " is not supported; convert the array to float32, float64, int32, int64, uint8 or bool"));
   }
-  const std::optional<int64_t> needed = ByteCount(shape, element.bytes);
-  if (!needed || static_cast<uint64_t>(*needed) != payload.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the header says shape ", graph::ToString(shape), " of ", element.bytes, "-byte elements",
-        needed ? absl::StrCat(" = ", *needed, " bytes") : std::string(", more than can exist"),
-        ", but ", payload.size(), " bytes follow; the file is damaged or cut short"));
-  }
+  EBB_RETURN_IF_ERROR(CheckPayload(element, shape, payload.size()));
   const graph::TensorType type{rule->dtype, shape};
   HostTensor out{type, std::vector<std::byte>(static_cast<size_t>(type.bytes().count()))};
   if (payload.empty()) return out;

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "graph/types.h"
@@ -18,6 +19,9 @@ struct RawElement {
   int bytes = 4;
   ByteOrder order = ByteOrder::kLittle;
 };
+
+// InvalidArgument unless a payload of so many bytes is exactly what the shape says.
+absl::Status CheckPayload(RawElement element, const graph::Shape& shape, size_t payload_bytes);
 
 // The payload must have exactly the bytes that the shape says (checked before anything is
 // allocated).

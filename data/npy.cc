@@ -158,7 +158,7 @@ uint64_t LittleEndian(absl::string_view bytes) {
 
 bool IsNpy(absl::string_view bytes) { return absl::StartsWith(bytes, kMagic); }
 
-absl::StatusOr<graph::HostTensor> ParseNpy(absl::string_view bytes) {
+absl::StatusOr<NpyArray> OpenNpy(absl::string_view bytes) {
   constexpr size_t kVersionAt = 6, kLengthAt = 8;
   if (!IsNpy(bytes) || bytes.size() < kLengthAt) return BadHeader("no NUMPY magic");
   const int version = static_cast<uint8_t>(bytes[kVersionAt]);
@@ -178,8 +178,12 @@ absl::StatusOr<graph::HostTensor> ParseNpy(absl::string_view bytes) {
                      " is in Fortran (column-major) order; save numpy.ascontiguousarray(array)"));
   }
   EBB_ASSIGN_OR_RETURN(const RawElement element, ParseDescr(header.descr));
-  absl::StatusOr<graph::HostTensor> tensor =
-      DecodeArray(element, header.shape, bytes.substr(header_at + length));
+  return NpyArray{element, header.shape, bytes.substr(header_at + length)};
+}
+
+absl::StatusOr<graph::HostTensor> ParseNpy(absl::string_view bytes) {
+  EBB_ASSIGN_OR_RETURN(const NpyArray array, OpenNpy(bytes));
+  absl::StatusOr<graph::HostTensor> tensor = DecodeArray(array.element, array.shape, array.payload);
   if (!tensor.ok()) return Annotate(tensor.status(), "npy");
   return tensor;
 }

@@ -5,11 +5,13 @@
 #include <limits>
 #include <type_traits>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "data/dataset.h"
 #include "data/decode.h"
+#include "data/slice.h"
 
 namespace ebb::data {
 namespace {
@@ -78,30 +80,41 @@ const char* ProblemTo(DType to, From value) {
 }
 
 template <class From>
+absl::Status CheckRange(const FieldBinding& binding, From value,
+                        absl::FunctionRef<std::string()> where) {
+  const auto wide = static_cast<int64_t>(value);
+  const int64_t classes = binding.label_classes;
+  if (classes > 0 && wide != binding.ignore_index && (wide < 0 || wide >= classes)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where(), " is not a class of the model, which has ", classes, "; labels must be 0 to ",
+        classes - 1, ", or ", binding.ignore_index, " to be ignored"));
+  }
+  const int64_t rows = binding.table_rows;
+  if (rows > 0 && (wide < -rows || wide >= rows)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        where(), " is outside of the table that the model looks it up in, which has ", rows,
+        " rows; give the model's embedding more rows, or data of its vocabulary (0 to ", rows - 1,
+        ")"));
+  }
+  return absl::OkStatus();
+}
+
+template <class From>
 absl::Status CheckValues(const BatchSource& source, const FieldBinding& binding,
-                         const graph::HostTensor& field) {
+                         const graph::HostTensor& field, const RowPart& part) {
   const int64_t row_elements = NumElements(field.type.shape) / source.data->rows();
   const absl::Span<const From> values = field.as<From>();
   for (int64_t row : source.rows) {
-    for (int64_t i = 0; i < row_elements; ++i) {
+    for (int64_t i = part.first; i < part.first + part.elements; ++i) {
       const From value = values[static_cast<size_t>(row * row_elements + i)];
       const auto where = [&] {
-        return absl::StrCat("field \"", binding.field, "\", row ", row,
-                            row_elements > 1 ? absl::StrCat(", element ", i) : std::string(), ": ",
-                            +value);
+        return absl::StrCat(source.data->Place(binding.field, row, i), ": ", +value);
       };
       if (const char* problem = ProblemTo(binding.type.dtype, value)) {
         return absl::InvalidArgumentError(absl::StrCat(where(), " ", problem));
       }
       if constexpr (std::is_integral_v<From>) {
-        if (binding.label_classes > 0 && static_cast<int64_t>(value) != binding.ignore_index &&
-            (static_cast<int64_t>(value) < 0 ||
-             static_cast<int64_t>(value) >= binding.label_classes)) {
-          return absl::InvalidArgumentError(absl::StrCat(
-              where(), " is not a class of the model, which has ", binding.label_classes,
-              "; labels must be 0 to ", binding.label_classes - 1, ", or ", binding.ignore_index,
-              " to be ignored"));
-        }
+        EBB_RETURN_IF_ERROR(CheckRange(binding, value, where));
       }
     }
   }
@@ -109,19 +122,19 @@ absl::Status CheckValues(const BatchSource& source, const FieldBinding& binding,
 }
 
 absl::Status CheckValues(const BatchSource& source, const FieldBinding& binding,
-                         const graph::HostTensor& field) {
+                         const graph::HostTensor& field, const RowPart& part) {
   switch (field.type.dtype) {
     case DType::kF32:
-      return CheckValues<float>(source, binding, field);
+      return CheckValues<float>(source, binding, field, part);
     case DType::kF64:
-      return CheckValues<double>(source, binding, field);
+      return CheckValues<double>(source, binding, field, part);
     case DType::kI32:
-      return CheckValues<int32_t>(source, binding, field);
+      return CheckValues<int32_t>(source, binding, field, part);
     case DType::kI64:
-      return CheckValues<int64_t>(source, binding, field);
+      return CheckValues<int64_t>(source, binding, field, part);
     case DType::kU8:
     case DType::kBool:
-      return CheckValues<uint8_t>(source, binding, field);
+      return CheckValues<uint8_t>(source, binding, field, part);
   }
   return absl::OkStatus();
 }
@@ -136,7 +149,10 @@ absl::Status CheckBinding(const BatchSource& source, const FieldBinding& binding
                       [](std::string* out, const auto& field) {
                         absl::StrAppend(out, "\"", field.first, "\" ", ToString(field.second.type));
                       }),
-        "; bind the model input to one of them"));
+        source.data->IsTokens()
+            ? "; bind the model input to a part of it, as in \"tokens[:-1]\" and, "
+              "for targets, \"tokens[1:]\""
+            : "; bind the model input to one of them"));
   }
   const graph::HostTensor& field = found->second;
   const graph::TensorType& type = binding.type;
@@ -146,11 +162,16 @@ absl::Status CheckBinding(const BatchSource& source, const FieldBinding& binding
                      ", whose axis 0 is not the batch size ", source.batch_size,
                      "; export the model with a dynamic batch axis"));
   }
-  if (!RowShapesFit(RowOf(field.type.shape), RowOf(type.shape))) {
+  const absl::StatusOr<RowPart> part = PartOf(binding.slice, field.type.shape);
+  if (!part.ok()) return Annotate(part.status(), absl::StrCat("field \"", binding.field, "\""));
+  if (!RowShapesFit(part->shape, RowOf(type.shape))) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "field \"", binding.field, "\" has rows of shape ", ShapeText(RowOf(field.type.shape)),
+        "field \"", binding.field, "\" has rows of shape ", ShapeText(part->shape),
+        binding.slice.from || binding.slice.to ? " after its slice" : "",
         " but the model input takes ", ShapeText(RowOf(type.shape)),
-        "; reshape or transpose the data (a flat row feeds any shape of as many elements)"));
+        source.data->IsTokens()
+            ? "; change window, or bind a part of it, as in \"tokens[:-1]\""
+            : "; reshape or transpose the data (a flat row feeds any shape of as many elements)"));
   }
   if (!Converts(field.type.dtype, type.dtype)) {
     return absl::InvalidArgumentError(
@@ -163,7 +184,7 @@ absl::Status CheckBinding(const BatchSource& source, const FieldBinding& binding
         absl::StrCat("field \"", binding.field, "\" is ", Name(field.type.dtype),
                      " but class labels are integers; save it as i64"));
   }
-  return CheckValues(source, binding, field);
+  return CheckValues(source, binding, field, *part);
 }
 
 }  // namespace
