@@ -116,6 +116,10 @@ absl::Status Uploader::Upload(const std::string& directory, v1::JobSpec* spec) {
       EBB_RETURN_IF_ERROR(UploadOne(directory, absl::StrCat(field, ".file"), v1::OBJECT_KIND_DATA,
                                     source->mutable_file()));
     }
+    if (source->has_tokens()) {
+      EBB_RETURN_IF_ERROR(UploadOne(directory, absl::StrCat(field, ".tokens"), v1::OBJECT_KIND_DATA,
+                                    source->mutable_tokens()));
+    }
     if (!source->index().empty()) {
       EBB_RETURN_IF_ERROR(UploadOne(directory, absl::StrCat(field, ".index"), v1::OBJECT_KIND_INDEX,
                                     source->mutable_index()));

@@ -11,6 +11,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "base/sha256.h"
 #include "base/status.h"
@@ -144,6 +145,25 @@ absl::StatusOr<std::shared_ptr<const std::vector<int64_t>>> Resolver::Index(
 
 absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::Load(absl::string_view reference,
                                                                     const data::CsvOptions& csv) {
+  return LoadAs(reference, absl::StrCat("rows ", csv.label_column),
+                [&](absl::string_view bytes, const data::Reserve& reserve) {
+                  return data::ParseDataSet(bytes, csv, data::kMaxDataSetBytes, reserve);
+                });
+}
+
+absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::LoadTokens(
+    absl::string_view reference, const data::TokenOptions& options) {
+  // Fractions in hexadecimal: their own bits.
+  const std::string how = absl::StrFormat("tokens %d %d %a %a", static_cast<int>(options.type),
+                                          options.window, options.from, options.to);
+  return LoadAs(reference, how, [&](absl::string_view bytes, const data::Reserve& reserve) {
+    return data::ParseTokens(bytes, options, data::kMaxDataSetBytes, reserve);
+  });
+}
+
+absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::LoadAs(absl::string_view reference,
+                                                                      const std::string& how,
+                                                                      Parse parse) {
   // A stored object's hash is known: no need to read it again when it is loaded.
   std::string sha256;
   std::shared_ptr<const std::string> bytes;
@@ -153,7 +173,7 @@ absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::Load(absl::string
     EBB_ASSIGN_OR_RETURN(bytes, Read(reference));
     sha256 = Sha256Hex(*bytes);
   }
-  const std::pair<std::string, int> key(sha256, csv.label_column);
+  const std::pair<std::string, std::string> key(sha256, how);
   {
     MutexLock lock(&mu_);
     if (const auto it = cache_.find(key); it != cache_.end()) {
@@ -164,7 +184,7 @@ absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::Load(absl::string
     EBB_ASSIGN_OR_RETURN(bytes, Read(reference));
   }
   auto share = std::make_unique<HostBudget::Share>(budget_);
-  auto parsed = data::ParseDataSet(*bytes, csv, data::kMaxDataSetBytes, Reserving(share.get()));
+  auto parsed = parse(*bytes, Reserving(share.get()));
   if (!parsed.ok()) return Annotate(parsed.status(), reference);
   share->Shrink((*parsed)->bytes());
   const auto held = Holding(std::move(share), *std::move(parsed));

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
 #include "base/units.h"
 #include "daemon/store.h"
 #include "data/dataset.h"
+#include "data/tokens.h"
 #include "graph/graph.h"
 #include "runtime/host_budget.h"
 
@@ -37,19 +39,27 @@ class Resolver {
   // The same content is loaded once as long as someone holds it.
   absl::StatusOr<std::shared_ptr<const data::DataSet>> Load(absl::string_view reference,
                                                             const data::CsvOptions& csv);
+  absl::StatusOr<std::shared_ptr<const data::DataSet>> LoadTokens(
+      absl::string_view reference, const data::TokenOptions& options);
   const HostBudget& budget() const { return budget_; }
 
  private:
   absl::StatusOr<std::string> ReadHostFile(const std::string& path, HostBudget::Share* share) const;
+
+  using Parse = absl::FunctionRef<absl::StatusOr<std::shared_ptr<const data::DataSet>>(
+      absl::string_view bytes, const data::Reserve& reserve)>;
+  // `how` names what `parse` does with the bytes.
+  absl::StatusOr<std::shared_ptr<const data::DataSet>> LoadAs(absl::string_view reference,
+                                                              const std::string& how, Parse parse);
 
   const Store* const store_;
   const std::vector<std::string> roots_;  // canonical, without a trailing '/'
   const Bytes file_limit_;
   HostBudget budget_;
   Mutex mu_;
-  // By (sha256, label column).
-  absl::flat_hash_map<std::pair<std::string, int>, std::weak_ptr<const data::DataSet>> cache_
-      ABSL_GUARDED_BY(mu_);
+  // By (sha256, how it was parsed).
+  absl::flat_hash_map<std::pair<std::string, std::string>, std::weak_ptr<const data::DataSet>>
+      cache_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace ebb::daemon

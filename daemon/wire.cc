@@ -98,51 +98,6 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, Files fi
   return absl::OkStatus();
 }
 
-absl::StatusOr<runtime::DataSource> DataFromWire(absl::string_view field,
-                                                 const v1::DataSource& wire, Resolver* resolver,
-                                                 Files files) {
-  if (wire.source_case() != v1::DataSource::kFile)
-    return Invalid(absl::StrCat(field, " needs file"));
-  data::CsvOptions csv;
-  if (wire.has_label_column()) {
-    EBB_RETURN_IF_ERROR(CheckCount(absl::StrCat(field, ".label_column"), wire.label_column(), -1,
-                                   std::numeric_limits<int>::max()));
-    csv.label_column = static_cast<int>(wire.label_column());
-  }
-  runtime::DataSource source;
-  if (files == Files::kModel) return source;
-  auto loaded = resolver->Load(wire.file(), csv);
-  if (!loaded.ok()) return Annotate(loaded.status(), absl::StrCat(field, ".file"));
-  source.data = *std::move(loaded);
-  if (!wire.index().empty()) {
-    const std::string name = absl::StrCat(field, ".index");
-    const auto index = resolver->Index(wire.index());
-    if (!index.ok()) return Annotate(index.status(), name);
-    source.rows = **index;
-    source.index = *index;
-    for (size_t i = 0; i < source.rows.size(); ++i) {
-      if (source.rows[i] < 0 || source.rows[i] >= source.data->rows()) {
-        return Invalid(absl::StrCat(name, "[", i, "] is ", source.rows[i], "; the data set has ",
-                                    source.data->rows(), " rows"));
-      }
-    }
-  }
-  return source;
-}
-
-absl::Status BindFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
-  for (const auto& [input, field] : spec.bind()) {
-    if (field.find('[') != std::string::npos) {
-      return absl::UnimplementedError(absl::StrCat(
-          "bind.", input, ": the slice in '", field,
-          "' is not supported by this version; store the slices as fields of their own"));
-    }
-    if (input.empty() || field.empty()) return Invalid("bind has an empty name");
-    job->bind[input] = field;
-  }
-  return absl::OkStatus();
-}
-
 absl::Status EvaluateFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   if (!spec.has_evaluate()) return absl::OkStatus();
   if (!spec.data().has_val()) return Invalid("evaluate needs data.val");
@@ -228,15 +183,7 @@ absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolv
   job.seed_data = spec.seed().data();
   job.seed_dropout = spec.seed().dropout();
   EBB_RETURN_IF_ERROR(ModelFromWire(spec, resolver, files, &job.model));
-  // A device that computes needs data: the engine says so.
-  if (spec.data().has_train()) {
-    EBB_ASSIGN_OR_RETURN(job.train,
-                         DataFromWire("data.train", spec.data().train(), resolver, files));
-  }
-  if (spec.data().has_val()) {
-    EBB_ASSIGN_OR_RETURN(job.val, DataFromWire("data.val", spec.data().val(), resolver, files));
-    job.val->tail = data::BatchSource::Tail::kPad;
-  }
+  EBB_RETURN_IF_ERROR(DataFromWire(spec.data(), resolver, files, &job));
   return job;
 }
 

@@ -22,7 +22,10 @@ enum class Files { kAll, kModel };
 absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolver* resolver,
                                                  Files files = Files::kAll);
 
-// The parts of a spec that need no files; JobSpecFromWire calls them.
+// The parts of a spec; JobSpecFromWire calls them. All but the data need no files.
+absl::Status BindFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);
+absl::Status DataFromWire(const v1::Data& data, Resolver* resolver, Files files,
+                          runtime::JobSpec* job);
 absl::Status LossFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);
 absl::Status OptimizerFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);
 absl::Status ScheduleFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);

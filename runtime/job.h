@@ -41,6 +41,7 @@ struct DataSource {
   std::shared_ptr<const std::vector<int64_t>> index;
   int64_t batch_size = 0;  // 0: the job's (training); evaluation always uses the job's
   data::BatchSource::Tail tail = data::BatchSource::Tail::kDrop;
+  int64_t batches = 0;  // the first that count; 0: all
 };
 
 enum class ScheduleKind { kConstant, kStep, kCosine, kOneCycle, kPoints };
@@ -93,7 +94,8 @@ struct JobSpec {
   ModelSpec model;
   DataSource train;
   std::optional<DataSource> val;
-  std::map<std::string, std::string> bind;  // model input -> data field; missing: the same name
+  // Model input -> data field, or a slice of it (data/slice.h); missing: the same name.
+  std::map<std::string, std::string> bind;
   int64_t batch_size = 0;
   bool batch_auto = false;  // the engine chooses batch_size when the job comes
   graph::LossSpec loss;

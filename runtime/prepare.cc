@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "data/slice.h"
 #include "graph/op.h"
 #include "graph/training.h"
 #include "runtime/initial_model.h"
@@ -22,16 +23,39 @@ bool IsPart(const graph::Node& node) {
   return node.op->name == "Slice" && node.attrs.Ints("axes") == std::vector<int64_t>{0};
 }
 
-// Is `value` the input, a view of it, or one of a micro-batch of it?
+// Does a node hand on the integers that it reads?
+bool KeepsIntegers(const Graph& graph, const graph::Node& node) {
+  const auto is_integer = [&](ValueId id) {
+    return !graph::IsFloat(graph.value(id).type.dtype) &&
+           graph.value(id).type.dtype != graph::DType::kBool;
+  };
+  return node.op->name == "Identity" ||
+         (node.op->name == "Cast" && is_integer(node.inputs[0]) && is_integer(node.outputs[0]));
+}
+
+// Is `value` the input, a view of it, or one of a micro-batch of it, be it of another width?
 bool Shows(const Graph& graph, ValueId value, ValueId input) {
   while (value.valid() && value != input) {
     const NodeId producer = graph.value(value).producer;
     if (!producer.valid()) return false;
     const graph::Node& node = graph.node(producer);
-    if (!node.op->is_view && !IsPart(node)) return false;
+    if (!node.op->is_view && !IsPart(node) && !KeepsIntegers(graph, node)) return false;
     value = node.inputs[0];
   }
   return value == input;
+}
+
+// The least table that an input's numbers index (ONNX's Gather); 0: none. What a slice of the input
+// indexes is not looked at: its other columns may mean something else.
+int64_t TableRowsOf(const Graph& graph, ValueId input) {
+  int64_t least = 0;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.op->name != "Gather" || !Shows(graph, node.inputs[1], input)) continue;
+    const graph::Shape& table = graph.value(node.inputs[0]).type.shape;
+    const int64_t rows = table[static_cast<size_t>(node.attrs.Int("axis", 0))];
+    least = least == 0 ? rows : std::min(least, rows);
+  }
+  return least;
 }
 
 // Number of classes that a label input may name, from the loss or metric that reads it; 0: no
@@ -82,11 +106,15 @@ std::string PartsInWords(const JobSpec& spec, const StepProgram& step) {
 absl::Status BindData(const JobSpec& spec, const DataSource& source, data::BatchSource::Order order,
                       StepProgram* step, data::BatchSource* batches) {
   batches->data = source.data;
+  batches->batch_size = spec.batch_size;
   batches->rows = source.rows;
   if (batches->rows.empty() && source.data != nullptr) {
     for (int64_t r = 0; r < source.data->rows(); ++r) batches->rows.push_back(r);
   }
-  batches->batch_size = spec.batch_size;
+  if (source.batches > 0) {
+    const auto most = static_cast<size_t>(source.batches * spec.batch_size);
+    batches->rows.resize(std::min(batches->rows.size(), most));
+  }
   batches->seed = spec.seed_data;
   batches->order = order;
   // Padded rows must not count, which only a graph with "ebb.valid" knows.
@@ -95,11 +123,14 @@ absl::Status BindData(const JobSpec& spec, const DataSource& source, data::Batch
     if (value.role != Role::kInput || value.name == kValidInput) continue;
     data::FieldBinding binding{.field = value.name, .type = value.type};
     if (const auto it = spec.bind.find(value.name); it != spec.bind.end()) {
-      binding.field = it->second;
+      EBB_ASSIGN_OR_RETURN(data::FieldSlice bound, data::ParseFieldSlice(it->second));
+      binding.field = std::move(bound.field);
+      binding.slice = bound.slice;
     } else if (value.name == spec.loss.target && !spec.target_field.empty()) {
       binding.field = spec.target_field;
     }
     binding.label_classes = ClassesOf(step->graph, value.id, &binding.ignore_index);
+    binding.table_rows = TableRowsOf(step->graph, value.id);
     batches->bindings.push_back(std::move(binding));
     step->inputs.push_back(value.id);
   }

@@ -99,6 +99,7 @@ TEST(Yaml, TheLanguageModelSpecIsReadWhole) {
   EXPECT_EQ(spec.data().train().tokens(), "shakespeare.u16");
   EXPECT_EQ(spec.data().train().window(), 257);
   EXPECT_THAT(spec.data().train().range(), testing::ElementsAre(0.0, 0.9));
+  EXPECT_EQ(spec.data().train().token_type(), v1::DataSource::TOKEN_TYPE_UNSPECIFIED);
   EXPECT_EQ(spec.data().val().batches(), 200);
   EXPECT_EQ(spec.bind().at("idx"), "tokens[:-1]");
   EXPECT_EQ(spec.accumulate(), 4);
@@ -111,6 +112,13 @@ TEST(Yaml, TheLanguageModelSpecIsReadWhole) {
   EXPECT_EQ(spec.schedule().interpolate(), v1::Schedule::INTERPOLATION_COSINE);
   EXPECT_EQ(spec.metrics(1).kind(), v1::Metric::KIND_PERPLEXITY);
   EXPECT_EQ(spec.stop().steps(), 5000);
+}
+
+TEST(Yaml, TheTypeOfBareTokensIsAWord) {
+  const v1::JobSpec spec =
+      Parse("data: {train: {tokens: t.bin, window: 1e3, range: [0, 1], token_type: u32}}");
+  EXPECT_EQ(spec.data().train().token_type(), v1::DataSource::TOKEN_TYPE_U32);
+  EXPECT_EQ(spec.data().train().window(), 1000);
 }
 
 TEST(Yaml, TheRecommenderSpecIsReadWhole) {

@@ -31,6 +31,25 @@ TEST_F(ServiceTest, SubmitStoresTheFilesAndTakesTheJob) {
   EXPECT_EQ(client_->List({{"study", "a"}})->jobs_size(), 1);
 }
 
+TEST_F(ServiceTest, TokenFilesAreStoredOnceForTrainingAndValidation) {
+  files_.Write("t.bin", std::string("\1\0\2\0\3\0\4\0\5\0\6\0\7\0\10\0", 16));
+  Submit({"data.train={tokens: t.bin, window: 3, range: [0, 0.75]}",
+          "data.val={tokens: t.bin, window: 2, range: [0.75, 1]}",
+          "bind={x: 'tokens[:-1]', label: 'tokens[1:]'}"});
+  const auto stored = client_->ListStored(v1::OBJECT_KIND_DATA);
+  ASSERT_EQ(stored->objects_size(), 1);
+  EXPECT_EQ(stored->objects(0).name(), "t.bin");
+  const runtime::JobSpec spec = engine_.last_spec();
+  EXPECT_EQ(spec.train.data->rows(), 2);
+  EXPECT_THAT(spec.val->data->fields().at("tokens").as<int32_t>(), ElementsAre(7, 8));
+  EXPECT_EQ(spec.bind.at("x"), "tokens[:-1]");
+  const auto refused =
+      client::SubmitFile(client_.get(), spec_path_, {"data.train={tokens: t.bin, window: 9}"}, "");
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("data.train.tokens: " + files_.path() + "/t.bin: window 9 is longer"));
+}
+
 TEST_F(ServiceTest, JobsAreNamedByIdNumberOrUniqueName) {
   Submit();
   for (const char* name : {"j-1", "1", "trial"}) EXPECT_EQ(client_->Get(name)->id(), "j-1") << name;

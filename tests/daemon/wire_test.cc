@@ -208,6 +208,57 @@ TEST_F(WireTest, OptimizersLossesAndSchedulesOfEachKind) {
             model::BatchNormMode::kAsExported);
 }
 
+TEST_F(WireTest, TokenFilesAreCutIntoWindows) {
+  const std::string path =
+      root_.Write("t.bin", std::string("\0\0\1\0\2\0\3\0\4\0\5\0\6\0\7\0", 16));
+  const runtime::JobSpec job =
+      Native({"data.train={tokens: " + path + ", window: 2, range: [0, 0.5]}",
+              "data.val={tokens: " + path + ", window: 2, range: [0.5, 1], batches: 3}",
+              "bind={x: 'tokens[:-1]', label: 'tokens[1:]'}"});
+  ASSERT_NE(job.train.data, nullptr);
+  EXPECT_THAT(job.train.data->fields().at("tokens").as<int32_t>(), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(job.val->data->fields().at("tokens").as<int32_t>(), ElementsAre(4, 5, 6, 7));
+  EXPECT_EQ(job.train.batches, 0);
+  EXPECT_EQ(job.val->batches, 3);
+  EXPECT_EQ(job.val->tail, data::BatchSource::Tail::kPad);
+  EXPECT_EQ(job.bind.at("label"), "tokens[1:]");
+  const runtime::JobSpec wide =
+      Native({"data.train={tokens: " + path + ", window: 4, token_type: u32}"});
+  EXPECT_THAT(wide.train.data->fields().at("tokens").as<int64_t>(),
+              ElementsAre(65536, 196610, 327684, 458758));
+  const runtime::JobSpec again =
+      Native({"data.train={tokens: " + path + ", window: 2, range: [0, 0.5]}"});
+  EXPECT_EQ(again.train.data, job.train.data) << "the same windows are held once";
+}
+
+TEST_F(WireTest, MistakesInTokenDataAreNamed) {
+  const std::string path = root_.Write("t.bin", std::string("\1\0\2\0\3\0", 6));
+  root_.Write("t.txt", "0\n7\n");
+  const std::string train = "data.train={tokens: " + path;
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {train + "}", "data.train: window is 0; give the tokens of one sample"},
+      {train + ", window: -4}", "data.train: window is -4"},
+      {train + ", window: 4}", "data.train.tokens: " + path + ": window 4 is longer than the 3"},
+      {train + ", window: 2, range: [0.5]}", "data.train.range has 1 numbers"},
+      {train + ", window: 2, range: [0.9, 0.1]}", "data.train: range is [0.9, 0.1]"},
+      {train + ", window: 2, label_column: 0}", "data.train.label_column is for CSV"},
+      {train + ", window: 1, token_type: u32}", "6 bytes, which are no whole number of u32"},
+      {train + ", window: 1, index: " + root_.path() + "/t.txt}",
+       "data.train.index[1] is 7; the data set has 3 windows"},
+      {"data.train={tokens: " + root_.path() + "/train.csv, window: 2}", "the file is text"},
+      // Before any file is read.
+      {"data={train: {file: gone.csv}, val: {tokens: x, window: 0}}", "data.val: window is 0"},
+  };
+  for (const auto& [assignment, part] : bad) {
+    EXPECT_THAT(ErrorOf(absl::StatusCode::kInvalidArgument, {assignment}), HasSubstr(part))
+        << assignment;
+  }
+  const auto sizes = JobSpecFromWire(With({"data.train={tokens: gone, window: 2}"}),
+                                     resolver_.get(), Files::kModel);
+  ASSERT_TRUE(sizes.ok()) << sizes.status();
+  EXPECT_EQ(sizes->train.data, nullptr);
+}
+
 TEST_F(WireTest, TheBatchMayBeLeftToTheEngine) {
   const runtime::JobSpec job = Native({"batch_size=auto"});
   EXPECT_TRUE(job.batch_auto);
@@ -258,14 +309,11 @@ TEST_F(WireTest, WhatIsNotSupportedIsRefusedByName) {
       {"precision=tf32", "precision: tf32"},
       {"loss_scale.dynamic={}", "loss_scale"},
       {"data.train.images=/x", "data.train.images"},
-      {"data.train.tokens=/x", "data.train.tokens"},
       {"data.train.feed=client", "data.train.feed"},
       {"data.train.batch_size=4", "data.train.batch_size"},
-      {"data.train.window=4", "data.train.window"},
-      {"data.train.range=[0, 1]", "data.train.range"},
       {"data.train.schema={a: f32}", "data.train.schema"},
       {"data.val={file: x, batch_size: 4}", "data.val.batch_size"},
-      {"data.val={file: x, batches: 4}", "data.val.batches"},
+      {"data.train.batches=4", "data.train.batches"},
       {"data.augment.train=[hflip]", "data.augment"},
       {"data.train.drop_last=false", "data.train.drop_last: false"},
       {"data.val={file: x, drop_last: true}", "data.val.drop_last: true"},
@@ -284,7 +332,6 @@ TEST_F(WireTest, WhatIsNotSupportedIsRefusedByName) {
       {"determinism=fast", "determinism: fast"},
       {"on_nan=skip_step", "on_nan: skip_step"},
       {"on_nan=rollback", "on_nan: rollback"},
-      {"bind={x: 'tokens[:-1]'}", "bind.x"},
   };
   for (const auto& [assignment, name] : refused) {
     const std::string message = ErrorOf(absl::StatusCode::kUnimplemented, {assignment});
@@ -369,12 +416,10 @@ TEST(Supported, EveryLeafOfTheSchemaIsActedOnOrRefusedByItsName) {
   EXPECT_THAT(
       refused,
       testing::UnorderedElementsAre(
-          "model.bn.freeze_stats", "data.train.images", "data.train.tokens", "data.train.feed",
-          "data.train.batch_size", "data.train.batches", "data.train.window", "data.train.range",
-          "data.train.schema", "data.val.images", "data.val.tokens", "data.val.feed",
-          "data.val.batch_size", "data.val.batches", "data.val.window", "data.val.range",
-          "data.val.schema", "data.val.drop_last", "data.augment", "accumulate",
-          "optimizer.rowwise_adagrad", "optimizer.clip_norm", "optimizer.groups.use",
+          "model.bn.freeze_stats", "data.train.images", "data.train.feed", "data.train.batch_size",
+          "data.train.batches", "data.train.schema", "data.val.images", "data.val.feed",
+          "data.val.batch_size", "data.val.schema", "data.val.drop_last", "data.augment",
+          "accumulate", "optimizer.rowwise_adagrad", "optimizer.clip_norm", "optimizer.groups.use",
           "stop.device_time", "stop.early", "checkpoint.every", "loss_scale", "ema"));
 }
 
@@ -431,6 +476,12 @@ TEST_F(WireTest, ValuesOutOfRangeAreNamed) {
       {"labels={a: \"\\e[31m\"}", "labels.a contains a control character: '\\x1b[31m'"},
       {"name=" + std::string(129, 'x'), "name has 129 bytes"},
       {"bind={x: ''}", "bind"},
+      {"bind={x: 'a[1]'}", "bind.x: \"a[1]\" is not a slice of a field"},
+      {"data.train.window=4", "data.train.window is for tokens, but this source is a file"},
+      {"data.train.range=[0, 1]", "data.train.range is for tokens"},
+      {"data.train.token_type=u16", "data.train.token_type is for tokens"},
+      {"data.val={file: x, batches: 0}", "data.val.batches is 0"},
+      {"data.train={}", "data.train needs file or tokens"},
   };
   for (const auto& [assignment, part] : bad) {
     EXPECT_THAT(ErrorOf(absl::StatusCode::kInvalidArgument, {assignment}), HasSubstr(part))

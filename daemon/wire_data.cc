@@ -1,0 +1,157 @@
+// Data and what feeds the model's inputs: wire -> native.
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "daemon/wire.h"
+#include "daemon/wire_check.h"
+#include "data/slice.h"
+
+namespace ebb::daemon {
+namespace {
+
+absl::Status Invalid(absl::string_view message) { return absl::InvalidArgumentError(message); }
+
+// How the bytes of a source become rows, and how many count. No file is read for it.
+struct Reading {
+  data::CsvOptions csv;
+  data::TokenOptions tokens;
+  int64_t batches = 0;
+};
+
+absl::Status TokensFromWire(absl::string_view field, const v1::DataSource& wire,
+                            data::TokenOptions* tokens) {
+  if (wire.has_label_column()) {
+    return Invalid(absl::StrCat(field, ".label_column is for CSV; bind targets to a slice of ",
+                                "\"tokens\", such as \"tokens[1:]\""));
+  }
+  tokens->window = wire.window();
+  if (wire.range_size() != 0 && wire.range_size() != 2) {
+    return Invalid(absl::StrCat(field, ".range has ", wire.range_size(),
+                                " numbers; give two fractions of the file, such as [0, 0.9]"));
+  }
+  if (wire.range_size() == 2) {
+    tokens->from = wire.range(0);
+    tokens->to = wire.range(1);
+  }
+  switch (wire.token_type()) {
+    case v1::DataSource::TOKEN_TYPE_UNSPECIFIED:
+      break;
+    case v1::DataSource::TOKEN_TYPE_U16:
+      tokens->type = data::TokenType::kU16;
+      break;
+    case v1::DataSource::TOKEN_TYPE_U32:
+      tokens->type = data::TokenType::kU32;
+      break;
+    default:
+      return Invalid(absl::StrCat(field, ".token_type is ", wire.token_type(),
+                                  ", which this version does not know; give u16 or u32"));
+  }
+  return Annotate(data::CheckTokenOptions(*tokens), field);
+}
+
+absl::Status FileFromWire(absl::string_view field, const v1::DataSource& wire,
+                          data::CsvOptions* csv) {
+  const char* only_tokens = wire.window() != 0       ? "window"
+                            : wire.range_size() != 0 ? "range"
+                            : wire.token_type() != 0 ? "token_type"
+                                                     : nullptr;
+  if (only_tokens != nullptr) {
+    return Invalid(absl::StrCat(field, ".", only_tokens,
+                                " is for tokens, but this source is a file; remove it, or write "
+                                "tokens: in the place of file:"));
+  }
+  if (wire.has_label_column()) {
+    EBB_RETURN_IF_ERROR(CheckCount(absl::StrCat(field, ".label_column"), wire.label_column(), -1,
+                                   std::numeric_limits<int>::max()));
+    csv->label_column = static_cast<int>(wire.label_column());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Reading> ReadingFromWire(absl::string_view field, const v1::DataSource& wire) {
+  Reading reading;
+  if (wire.has_batches()) {
+    EBB_RETURN_IF_ERROR(CheckCount(absl::StrCat(field, ".batches"), wire.batches(), 1, 1 << 24));
+    reading.batches = wire.batches();
+  }
+  if (wire.has_tokens()) {
+    EBB_RETURN_IF_ERROR(TokensFromWire(field, wire, &reading.tokens));
+  } else if (wire.has_file()) {
+    EBB_RETURN_IF_ERROR(FileFromWire(field, wire, &reading.csv));
+  } else {
+    return Invalid(absl::StrCat(field, " needs file or tokens"));
+  }
+  return reading;
+}
+
+absl::Status LoadRows(absl::string_view field, const std::string& reference, Resolver* resolver,
+                      runtime::DataSource* source) {
+  const std::string name = absl::StrCat(field, ".index");
+  const auto index = resolver->Index(reference);
+  if (!index.ok()) return Annotate(index.status(), name);
+  source->rows = **index;
+  source->index = *index;
+  for (size_t i = 0; i < source->rows.size(); ++i) {
+    if (source->rows[i] < 0 || source->rows[i] >= source->data->rows()) {
+      return Invalid(absl::StrCat(name, "[", i, "] is ", source->rows[i], "; the data set has ",
+                                  source->data->rows(),
+                                  source->data->IsTokens() ? " windows" : " rows"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<runtime::DataSource> SourceFromWire(absl::string_view field,
+                                                   const v1::DataSource& wire,
+                                                   const Reading& reading, Resolver* resolver,
+                                                   Files files) {
+  runtime::DataSource source{.batches = reading.batches};
+  if (files == Files::kModel) return source;
+  auto loaded = wire.has_tokens() ? resolver->LoadTokens(wire.tokens(), reading.tokens)
+                                  : resolver->Load(wire.file(), reading.csv);
+  if (!loaded.ok()) {
+    return Annotate(loaded.status(), absl::StrCat(field, wire.has_tokens() ? ".tokens" : ".file"));
+  }
+  source.data = *std::move(loaded);
+  if (!wire.index().empty()) {
+    EBB_RETURN_IF_ERROR(LoadRows(field, wire.index(), resolver, &source));
+  }
+  return source;
+}
+
+}  // namespace
+
+absl::Status BindFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
+  for (const auto& [input, field] : spec.bind()) {
+    if (input.empty() || field.empty()) return Invalid("bind has an empty name");
+    if (const auto slice = data::ParseFieldSlice(field); !slice.ok()) {
+      return Annotate(slice.status(), absl::StrCat("bind.", input));
+    }
+    job->bind[input] = field;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DataFromWire(const v1::Data& data, Resolver* resolver, Files files,
+                          runtime::JobSpec* job) {
+  // A device that computes needs data: the engine says so.
+  Reading train, val;
+  if (data.has_train()) {
+    EBB_ASSIGN_OR_RETURN(train, ReadingFromWire("data.train", data.train()));
+  }
+  if (data.has_val()) {
+    EBB_ASSIGN_OR_RETURN(val, ReadingFromWire("data.val", data.val()));
+  }
+  if (data.has_train()) {
+    EBB_ASSIGN_OR_RETURN(job->train,
+                         SourceFromWire("data.train", data.train(), train, resolver, files));
+  }
+  if (data.has_val()) {
+    EBB_ASSIGN_OR_RETURN(job->val, SourceFromWire("data.val", data.val(), val, resolver, files));
+    job->val->tail = data::BatchSource::Tail::kPad;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ebb::daemon
