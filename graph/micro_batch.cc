@@ -106,16 +106,14 @@ class Builder {
     EBB_ASSIGN_OR_RETURN(combination_, CombinationOf(reduction_));
     EBB_ASSIGN_OR_RETURN(stream_stride_, StreamStride(part_, parts_));
     AddLeaves();
-    EBB_ASSIGN_OR_RETURN(specs_, AssignOptimizers(graph_, training_));
-    EBB_ASSIGN_OR_RETURN(hyper_, HyperValue(graph_));
+    EBB_ASSIGN_OR_RETURN(Updates updates, Updates::Create(&graph_, training_));
     if (combination_ == Combination::kCounted) EBB_RETURN_IF_ERROR(CountLabels());
     for (int p = 0; p < parts_; ++p) {
       EBB_ASSIGN_OR_RETURN(const ValueId share, AddForward(p));
-      EBB_RETURN_IF_ERROR(AddBackward(p, share));
+      EBB_RETURN_IF_ERROR(AddBackward(p, share, updates));
     }
-    if (!sums_.empty()) return std::move(graph_);
-    return absl::InvalidArgumentError(
-        "nothing is trained: the loss depends on no parameter that is not frozen");
+    EBB_RETURN_IF_ERROR(updates.Finish());
+    return std::move(graph_);
   }
 
  private:
@@ -279,9 +277,7 @@ class Builder {
     return absl::OkStatus();
   }
 
-  absl::Status AddBackward(int p, ValueId share) {
-    std::vector<bool> trained(graph_.values.size());
-    for (size_t v = 0; v < specs_.size(); ++v) trained[v] = specs_[v] != nullptr;
+  absl::Status AddBackward(int p, ValueId share, Updates& updates) {
     const auto on_gradient = [&](ValueId param, ValueId gradient, NodeId mirror) -> absl::Status {
       ValueId& sum = sums_[param];
       if (!sum.valid()) {
@@ -292,9 +288,9 @@ class Builder {
             sum, graph_.Add("AddN", name, {sum, gradient}, {}, Phase::kBackward, mirror));
       }
       if (p + 1 < parts_) return absl::OkStatus();
-      return AddUpdate(graph_, *specs_[param.index()], param, sum, hyper_, mirror);
+      return updates.Add(param, sum, mirror);
     };
-    return AppendBackward(graph_, share, trained, on_gradient).status();
+    return AppendBackward(graph_, share, updates.Trained(), on_gradient).status();
   }
 
   const Graph& part_;
@@ -307,8 +303,6 @@ class Builder {
   int64_t stream_stride_ = 0;
 
   Graph graph_;
-  std::vector<const OptimizerSpec*> specs_;  // by value of graph_
-  ValueId hyper_;
   ValueId count_;                                      // kCounted: of the whole batch
   std::vector<ValueId> leaves_;                        // by value of part_
   std::vector<std::vector<ValueId>> maps_;             // by part and value of part_

@@ -65,21 +65,13 @@ absl::StatusOr<ValueId> AddValid(Graph& graph) {
 
 // Backward pass and updates.
 absl::Status AddTraining(Graph& graph, const TrainingOptions& options, ValueId loss) {
-  EBB_ASSIGN_OR_RETURN(const std::vector<const OptimizerSpec*> specs,
-                       AssignOptimizers(graph, options));
-  std::vector<bool> trained(specs.size());
-  std::transform(specs.begin(), specs.end(), trained.begin(),
-                 [](const OptimizerSpec* spec) { return spec != nullptr; });
-  EBB_ASSIGN_OR_RETURN(const ValueId hyper, HyperValue(graph));
-  trained.resize(graph.values.size());
-  bool any = false;
-  EBB_RETURN_IF_ERROR(
-      AppendBackward(graph, loss, trained, [&](ValueId param, ValueId gradient, NodeId mirror) {
-        any = true;
-        return AddUpdate(graph, *specs[param.index()], param, gradient, hyper, mirror);
-      }).status());
-  if (any) return absl::OkStatus();
-  return Invalid("nothing is trained: the loss depends on no parameter that is not frozen");
+  EBB_ASSIGN_OR_RETURN(Updates updates, Updates::Create(&graph, options));
+  EBB_RETURN_IF_ERROR(AppendBackward(graph, loss, updates.Trained(),
+                                     [&](ValueId param, ValueId gradient, NodeId mirror) {
+                                       return updates.Add(param, gradient, mirror);
+                                     })
+                          .status());
+  return updates.Finish();
 }
 
 }  // namespace
@@ -107,6 +99,28 @@ absl::StatusOr<Graph> BuildEvalGraph(const Graph& forward, const TrainingOptions
   EBB_RETURN_IF_ERROR(AddEvalLoss(graph, options.loss, output, target, valid));
   EBB_RETURN_IF_ERROR(AddMetrics(graph, options, output, target, valid));
   return std::move(copy.graph);
+}
+
+std::string AverageOf(const std::string& param) { return absl::StrCat(param, "/ema"); }
+
+void ReadAverages(const Graph& training, Graph* eval) {
+  std::vector<ValueId> reads(eval->values.size());
+  const size_t count = reads.size();
+  for (size_t v = 0; v < count; ++v) {
+    const ValueId id(static_cast<int32_t>(v));
+    reads[v] = id;
+    const Value param = eval->value(id);
+    const ValueId average = training.Find(AverageOf(param.name));
+    if (param.role != Role::kParam || !average.valid()) continue;
+    if (training.value(average).role != Role::kOptState) continue;
+    reads[v] = eval->AddValue(AverageOf(param.name), param.type, Role::kOptState);
+    eval->value(reads[v]).slot_of = id;
+  }
+  for (Node& node : eval->nodes) {
+    for (ValueId& input : node.inputs) {
+      if (input.valid()) input = reads[input.index()];
+    }
+  }
 }
 
 std::vector<std::string> ParamsWithoutGradient(const Graph& training) {

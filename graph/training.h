@@ -2,6 +2,7 @@
 // an evaluation graph. Free functions over plain structs; errors name the node or value at fault.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,11 +51,23 @@ struct ParamGroup {
   OptimizerSpec optimizer;
 };
 
+// What is done to the gradients of the whole batch before they update anything, as PyTorch's
+// clip_grad_norm_ (one norm of all gradients, above which they are scaled down to it) and
+// clip_grad_value_ (every element on its own). One of the two.
+struct ClipSpec {
+  std::optional<double> norm;
+  std::optional<double> value;
+};
+
 struct TrainingOptions {
   LossSpec loss;
   std::vector<MetricSpec> metrics;
   OptimizerSpec optimizer;  // of parameters that no group matches
   std::vector<ParamGroup> groups;
+  ClipSpec clip;
+  // A moving average of every trained parameter w, the slot "w/ema": after each step decay times
+  // itself plus 1 - decay times w; after the first step w.
+  std::optional<double> ema_decay;
 };
 
 // Adds to a copy of `forward`: target inputs, the loss, metrics (kMetric values "metric/loss",
@@ -63,7 +76,8 @@ struct TrainingOptions {
 // gradients, added in node order. "ebb.hyper" (f64[4]: learning rate, step from 1, reserved) and,
 // if the graph draws random numbers, "ebb.rng" (i64[2]: seed, step) are kScalar values.
 // Dead forward nodes are dropped first. Execution order: forward, loss, metrics, then per forward
-// node in reverse its backward nodes and the updates that became possible.
+// node in reverse its backward nodes and the updates that became possible; clipping by norm needs
+// all gradients, so that all updates come last, in the same order.
 absl::StatusOr<Graph> BuildTrainingGraph(const Graph& forward, const TrainingOptions& options);
 
 // Parameters that no update of a training graph writes: frozen, or the loss does not depend on
@@ -74,6 +88,12 @@ std::vector<std::string> ParamsWithoutGradient(const Graph& training);
 // sums over the first `ebb.valid` (kInput i64[1]) rows of the batch: "metric/loss.sum",
 // "metric/loss.count", ... Parameters and buffers keep their names, so that it shares them.
 absl::StatusOr<Graph> BuildEvalGraph(const Graph& forward, const TrainingOptions& options);
+
+// Makes an evaluation graph read the moving averages that `training` keeps instead of the
+// parameters they are of. No-op if it keeps none.
+void ReadAverages(const Graph& training, Graph* eval);
+// The slot of `param` that is its moving average.
+std::string AverageOf(const std::string& param);
 
 // Without loss: gradients only, for tests. Adds a kMetric-free backward pass from the scalar value
 // `loss`; returns the gradient of each value of `wrt` in order (invalid when it is independent).

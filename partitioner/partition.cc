@@ -77,13 +77,13 @@ int NumGroups(const std::vector<Bytes>& weights, const PartitionOptions& options
   return static_cast<int>(std::clamp<int64_t>(groups, 1, static_cast<int64_t>(weights.size())));
 }
 
-// The group of every node in [turn, end): its mirror's, made non-increasing. A group ends where no
+// The group of every node in [begin, end): its mirror's, made non-increasing. A group ends where no
 // later node belongs to it or to one above it.
 std::vector<int> MirroredGroups(const Graph& graph, const Wave& wave,
-                                const std::vector<int>& group_of, int end) {
+                                const std::vector<int>& group_of, int begin, int end) {
   std::vector<int> groups;
   int wanted = group_of.back();
-  for (int i = wave.turn; i < end; ++i) {
+  for (int i = begin; i < end; ++i) {
     const NodeId mirror = graph.nodes[static_cast<size_t>(i)].mirror;
     if (mirror.valid() && wave.HasForward(mirror.value())) {
       wanted = group_of[At(wave, mirror.value())];
@@ -94,13 +94,13 @@ std::vector<int> MirroredGroups(const Graph& graph, const Wave& wave,
   return groups;
 }
 
-// Updates put off to the step's end belong to all groups at once: where they begin.
+// Updates put off to the step's end begin again with the last group: where they begin.
 int DeferredUpdates(const Graph& graph, const Wave& wave, const std::vector<int>& group_of) {
   int tail = wave.end;
   while (tail > wave.turn && graph.nodes[static_cast<size_t>(tail) - 1].phase == Phase::kUpdate) {
     --tail;
   }
-  const std::vector<int> groups = MirroredGroups(graph, wave, group_of, tail);
+  const std::vector<int> groups = MirroredGroups(graph, wave, group_of, wave.turn, tail);
   // The group that is open when the tail begins, without the tail's own say.
   const int open = groups.empty() ? group_of.back() : groups.back();
   for (int i = tail; i < wave.end; ++i) {
@@ -139,15 +139,18 @@ void SplitWave(const Graph& graph, const Liveness& liveness, const PartitionOpti
     }
   }
   const int tail = DeferredUpdates(graph, wave, group_of);
-  const std::vector<int> mirrored = MirroredGroups(graph, wave, group_of, tail);
-  int first = wave.turn;
-  for (int i = wave.turn; i < tail; ++i) {
-    const auto at = static_cast<size_t>(i - wave.turn);
-    if (at + 1 < mirrored.size() && mirrored[at + 1] == mirrored[at]) continue;
-    add(first, i);
-    first = i + 1;
+  // Put off, updates still come group by group: state on the host visits the device for a group at
+  // a time.
+  for (const auto& [begin, end] : {std::pair(wave.turn, tail), std::pair(tail, wave.end)}) {
+    const std::vector<int> mirrored = MirroredGroups(graph, wave, group_of, begin, end);
+    int first = begin;
+    for (int i = begin; i < end; ++i) {
+      const auto at = static_cast<size_t>(i - begin);
+      if (at + 1 < mirrored.size() && mirrored[at + 1] == mirrored[at]) continue;
+      add(first, i);
+      first = i + 1;
+    }
   }
-  if (tail < wave.end) add(tail, wave.end - 1);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Optimizer updates, fused over a tensor: one pass reads the gradient and writes parameter and
 // slots.
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
@@ -28,6 +30,34 @@ EBB_CLONES void SgdMomentum(float* p, const float* g, float* v, int64_t n, SgdCo
   }
 }
 
+EBB_CLONES void MoveAverage(float* ema, const float* p, int64_t n, float keep, float take) {
+  EBB_IVDEP
+  for (int64_t i = 0; i < n; ++i) ema[i] = keep * ema[i] + take * p[i];
+}
+
+// The moving average, operand `i` of an update if it has that, of the parameter as it is now. It
+// begins as what the first step leaves.
+struct Average {
+  Average(const Graph& graph, const Node& node, size_t i)
+      : operand(HasInput(node, i) ? static_cast<int>(i) : -1),
+        n(NumElements(In(graph, node, 0).type.shape)),
+        decay(node.attrs.Float("ema_decay", 0)) {}
+  void Move(const KernelArgs& args) const {
+    if (operand < 0) return;
+    const auto i = static_cast<size_t>(operand);
+    const float* p = MutablePtr<float>(args, 0);
+    if (InPtr<double>(args, 2)[1] <= 1) {
+      std::copy_n(p, n, MutablePtr<float>(args, i));
+      return;
+    }
+    MoveAverage(MutablePtr<float>(args, i), p, n, static_cast<float>(decay),
+                static_cast<float>(1 - decay));
+  }
+  int operand;
+  int64_t n;
+  double decay;
+};
+
 absl::StatusOr<Kernel> MakeSgd(const Graph& graph, const Node& node) {
   if (const DType dtype = In(graph, node, 0).type.dtype; dtype != DType::kF32) {
     return BadType(node, dtype);
@@ -40,7 +70,7 @@ absl::StatusOr<Kernel> MakeSgd(const Graph& graph, const Node& node) {
   k.momentum = static_cast<float>(node.attrs.Float("momentum", 0));
   const bool nesterov = node.attrs.Int("nesterov", 0) != 0;
   const bool has_velocity = HasInput(node, 3);
-  return MakeKernel([=](const KernelArgs& args) {
+  const auto step = [=](const KernelArgs& args) {
     const double* hyper = InPtr<double>(args, 2);
     SgdCoefficients now = k;
     now.rate = static_cast<float>(hyper[0] * lr_scale);
@@ -48,7 +78,7 @@ absl::StatusOr<Kernel> MakeSgd(const Graph& graph, const Node& node) {
     const float* g = InPtr<float>(args, 1);
     if (!has_velocity) {
       SgdPlain(p, g, n, now);
-      return absl::OkStatus();
+      return;
     }
     if (hyper[1] <= 1) {  // the velocity starts as the gradient
       now.keep = 1;
@@ -61,10 +91,15 @@ absl::StatusOr<Kernel> MakeSgd(const Graph& graph, const Node& node) {
       } else {
         SgdMomentum<false>(p, g, v, n, now);
       }
-      return absl::OkStatus();
+      return;
     }
     now.keep = static_cast<float>(1 - dampening);
     (nesterov ? SgdMomentum<true> : SgdMomentum<false>)(p, g, MutablePtr<float>(args, 3), n, now);
+  };
+  const Average average(graph, node, 4);
+  return MakeKernel([step, average](const KernelArgs& args) {
+    step(args);
+    average.Move(args);
     return absl::OkStatus();
   });
 }
@@ -98,6 +133,7 @@ absl::StatusOr<Kernel> MakeAdam(const Graph& graph, const Node& node) {
   const double decay = node.attrs.Float("weight_decay", 0);
   const double epsilon = node.attrs.Float("epsilon", 1e-8);
   const bool decoupled = node.attrs.Int("decoupled", 0) != 0;
+  const Average average(graph, node, 5);
   return MakeKernel([=](const KernelArgs& args) {
     const double* hyper = InPtr<double>(args, 2);
     const double rate = hyper[0] * lr_scale;
@@ -113,11 +149,36 @@ absl::StatusOr<Kernel> MakeAdam(const Graph& graph, const Node& node) {
     k.l2 = decoupled ? 0.0f : static_cast<float>(decay);
     AdamStep(MutablePtr<float>(args, 0), InPtr<float>(args, 1), MutablePtr<float>(args, 3),
              MutablePtr<float>(args, 4), n, k);
+    average.Move(args);
     return absl::OkStatus();
   });
 }
 
-constexpr KernelRow kRows[] = {{"AdamUpdate", MakeAdam}, {"SgdUpdate", MakeSgd}};
+EBB_CLONES double SumOfSquares(const float* g, int64_t n) {
+  return BlockedSum(n, [g](int64_t i) { return g[i] * g[i]; });
+}
+
+// Tensors in the order of the operands, so that the sum is the same each time.
+absl::StatusOr<Kernel> MakeClipFactor(const Graph& graph, const Node& node) {
+  EBB_RETURN_IF_ERROR(RequireF32(graph, node));
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    sizes.push_back(NumElements(In(graph, node, i).type.shape));
+  }
+  const double max_norm = node.attrs.Float("max_norm", 0);
+  return MakeKernel([sizes, max_norm](const KernelArgs& args) {
+    double squares = 0;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      squares += SumOfSquares(InPtr<float>(args, i), sizes[i]);
+    }
+    const double factor = max_norm / (std::sqrt(squares) + 1e-6);
+    OutPtr<float>(args)[0] = static_cast<float>(factor > 1 ? 1 : factor);
+    return absl::OkStatus();
+  });
+}
+
+constexpr KernelRow kRows[] = {
+    {"AdamUpdate", MakeAdam}, {"ClipFactor", MakeClipFactor}, {"SgdUpdate", MakeSgd}};
 
 }  // namespace
 

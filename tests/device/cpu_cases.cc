@@ -284,6 +284,24 @@ void Updates(Cases& cases) {
   }
 }
 
+void Averages(Cases& cases) {
+  const Attrs decay = {{"ema_decay", 0.9}};
+  for (const CaseInput& h : {Of(DType::kF64, {4}, 1.01, 3), Of(DType::kF64, {4}, 0.5, 1)}) {
+    cases.push_back(
+        {"SgdUpdate", {F({33, 7}), F({33, 7}), h, {.absent = true}, F({33, 7})}, decay, {}, {}});
+    cases.push_back(
+        {"AdamUpdate", {F({70}), F({70}), h, F({70}), F({70}, 0.1, 1), F({70})}, decay, {}, {}});
+  }
+}
+
+void Clipping(Cases& cases) {
+  for (const double max_norm : {0.5, 1e6}) {  // scaled down, left alone
+    cases.push_back(
+        {"ClipFactor", {F({1}), F({33, 70}), F({4097})}, {{"max_norm", max_norm}}, {}, {}});
+  }
+  cases.push_back({"ClipFactor", {F({2, 6, 3, 4}), F({6})}, {{"max_norm", 1.0}}, {}, {}});
+}
+
 void Random(Cases& cases) {
   for (const int64_t n : {1, 63, 64, 1030}) {
     const Attrs ratio = {{"ratio", 0.3}};
@@ -308,6 +326,8 @@ std::vector<OpCase> CpuCases() {
   Reduce(cases);
   LossesAndMetrics(cases);
   Updates(cases);
+  Averages(cases);
+  Clipping(cases);
   Random(cases);
   return cases;
 }

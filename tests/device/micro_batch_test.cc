@@ -31,6 +31,7 @@ struct Net {
   bool adam = false;
   std::vector<graph::MetricSpec> metrics = {};
   double label_smoothing = 0;
+  graph::ClipSpec clip = {};
 };
 void PrintTo(const Net& net, std::ostream* out) { *out << net.name; }
 
@@ -57,6 +58,8 @@ std::vector<Net> Nets() {
   return {
       {"cross_entropy", mlp + "output y", LossKind::kCrossEntropy, false, {accuracy}},
       {"smoothed", mlp + "output y", LossKind::kCrossEntropy, true, {accuracy}, 0.1},
+      {"clipped", mlp + "output y", LossKind::kCrossEntropy, false, {accuracy}, 0, {.norm = 0.1}},
+      {"cut", mlp + "output y", LossKind::kCrossEntropy, false, {accuracy}, 0, {.value = 0.02}},
       {"squares", mlp + "output y", LossKind::kMse, true, {mse}},
       {"binary", mlp + "output y", LossKind::kBceWithLogits, false, {accuracy}},
       {"next_token", tokens + "l, p = CrossEntropy(logits, labels) {ignore_index=2}\n output l",
@@ -101,6 +104,7 @@ graph::TrainingOptions Options(const Net& net) {
   options.loss.kind = net.loss;
   options.loss.label_smoothing = net.label_smoothing;
   options.metrics = net.metrics;
+  options.clip = net.clip;
   if (net.adam) {
     options.optimizer.kind = graph::OptimizerKind::kAdam;
   } else {

@@ -332,6 +332,37 @@ TEST(RefUpdates, NesterovLooksAhead) {
   EXPECT_NEAR(ToDoubles(results.at("p"))[0], 10 - 0.1 * (2 + 0.5 * 4), 1e-12);
 }
 
+// torch.optim.swa_utils.AveragedModel with get_ema_avg_fn: the first step copies.
+TEST(RefUpdates, TheAverageBeginsAsTheFirstStepsParameter) {
+  const std::string text =
+      "p = param f64[1]; e = slot f64[1] of p; g = constant f64[1] 2; hyper = scalar f64[4]; "
+      "SgdUpdate(p, g, hyper, -, e) {ema_decay=0.75} @update";
+  const auto average = [&](double before, double count) {
+    const TensorMap results = Values(text, {{"p", Doubles({1}, {10})},
+                                            {"e", Doubles({1}, {before})},
+                                            {"hyper", Doubles({4}, {0.5, count, 0, 0})}});
+    EXPECT_EQ(ToDoubles(results.at("p"))[0], 9);
+    return ToDoubles(results.at("e"))[0];
+  };
+  EXPECT_EQ(average(99, 1), 9);
+  EXPECT_DOUBLE_EQ(average(5, 2), 0.75 * 5 + 0.25 * 9);
+}
+
+// torch.nn.utils.clip_grad_norm_: max_norm / (norm + 1e-6), at most 1.
+TEST(RefUpdates, TheClipFactorIsPyTorchs) {
+  const auto factor = [](double max_norm) {
+    const TensorMap results =
+        Values(absl::StrCat("a = constant f64[2] 3 -4; b = constant f64[1,1] 12; "
+                            "y = ClipFactor(a, b) {max_norm=",
+                            max_norm, "}"),
+               {});
+    return ToDoubles(results.at("y"))[0];
+  };
+  EXPECT_DOUBLE_EQ(factor(2.5), 2.5 / (13 + 1e-6));
+  EXPECT_DOUBLE_EQ(factor(13), 13 / (13 + 1e-6));
+  EXPECT_EQ(factor(13.5), 1);
+}
+
 TEST(RefUpdates, AdamDecaysByGradientAndAdamWByParameter) {
   for (const int decoupled : {0, 1}) {
     const TensorMap results = Values(

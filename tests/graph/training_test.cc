@@ -60,7 +60,7 @@ std::vector<const Node*> NodesOf(const Graph& graph, absl::string_view op) {
 // The update of a parameter; null if there is none.
 const Node* UpdateOf(const Graph& graph, absl::string_view param) {
   for (const Node& node : graph.nodes) {
-    if (node.phase == Phase::kUpdate && graph.value(node.inputs[0]).name == param) return &node;
+    if (!node.op->mutates.empty() && graph.value(node.inputs[0]).name == param) return &node;
   }
   return nullptr;
 }
@@ -210,6 +210,70 @@ TEST(TrainingGraph, UpdatesNoParameterBeforeItsLastRead) {
     EXPECT_GT(update->id, graph.value(update->inputs[1]).producer);
   }
   EXPECT_EQ(NodesOf(graph, "ConvGradInput").size(), 2u);
+}
+
+TEST(TrainingGraph, ClippingByNormPutsUpdatesOffUntilAllGradientsAreThere) {
+  TrainingOptions options;
+  options.clip.norm = 1.0;
+  const Graph graph = Train(kMlp, options);
+  const Node* factor = NodesOf(graph, "ClipFactor").at(0);
+  EXPECT_EQ(factor->inputs.size(), 4u);
+  std::vector<std::string> after;
+  for (const Node& node : graph.nodes) {
+    if (node.id > factor->id) after.emplace_back(node.op->name);
+    EXPECT_EQ(node.phase == Phase::kUpdate, node.id >= factor->id) << node.name;
+  }
+  EXPECT_THAT(after, ElementsAre("Mul", "SgdUpdate", "Mul", "SgdUpdate", "Mul", "SgdUpdate", "Mul",
+                                 "SgdUpdate"));
+  // Each keeps the mirror that it would have had: they are cut as backward is.
+  EXPECT_EQ(graph.node(UpdateOf(graph, "w2")->mirror).name, "y");
+  EXPECT_EQ(graph.node(UpdateOf(graph, "b1")->mirror).name, "h");
+}
+
+TEST(TrainingGraph, ClippingByValueLeavesUpdatesWhereTheyAre) {
+  TrainingOptions options;
+  options.clip.value = 0.5;
+  const Graph graph = Train(kMlp, options);
+  EXPECT_EQ(NodesOf(graph, "Clip").size(), 4u);
+  EXPECT_LT(UpdateOf(graph, "w2")->id, NodesOf(graph, "ReluGrad")[0]->id);
+  const Node& clip = graph.node(graph.value(UpdateOf(graph, "w1")->inputs[1]).producer);
+  EXPECT_EQ(clip.op->name, "Clip");
+  EXPECT_EQ(clip.attrs.Float("min", 0), -0.5);
+  EXPECT_EQ(clip.attrs.Float("max", 0), 0.5);
+}
+
+TEST(TrainingGraph, EveryTrainedParameterMayHaveAnAverageThatEvaluationReads) {
+  TrainingOptions options;
+  options.ema_decay = 0.9;
+  options.groups = {{"b1", {.frozen = true}}};
+  const Graph training = Train(kMlp, options);
+  const Node* update = UpdateOf(training, "w1");
+  EXPECT_EQ(training.value(update->inputs.at(4)).name, "w1/ema");
+  EXPECT_EQ(update->attrs.Float("ema_decay", 0), 0.9);
+  EXPECT_FALSE(training.Find("b1/ema").valid());
+  Graph eval = Eval(kMlp, options);
+  ReadAverages(training, &eval);
+  EXPECT_TRUE(Verify(eval).ok()) << Verify(eval);
+  const std::vector<const Node*> layers = NodesOf(eval, "Gemm");
+  EXPECT_EQ(eval.value(layers.at(0)->inputs[1]).name, "w1/ema");
+  EXPECT_EQ(eval.value(layers.at(0)->inputs[2]).name, "b1");
+  EXPECT_EQ(eval.value(layers.at(1)->inputs[2]).name, "b2/ema");
+  for (const double decay : {-0.1, 1.0, double{NAN}}) {
+    options.ema_decay = decay;
+    EXPECT_THAT(Refusal(kMlp, options), HasSubstr("is not in [0,1)"));
+  }
+}
+
+TEST(TrainingGraph, RefusesClippingThatMakesNoSense) {
+  TrainingOptions options;
+  options.clip = {.norm = 1.0, .value = 1.0};
+  EXPECT_THAT(Refusal(kMlp, options), HasSubstr("give one of the two"));
+  for (const double limit : {0.0, -1.0, double{INFINITY}, double{NAN}}) {
+    options.clip = {.norm = limit};
+    EXPECT_THAT(Refusal(kMlp, options), HasSubstr("clipped by norm")) << limit;
+    options.clip = {.value = limit};
+    EXPECT_THAT(Refusal(kMlp, options), HasSubstr("clipped by value")) << limit;
+  }
 }
 
 TEST(TrainingGraph, FrozenParametersGetNoGradientAndNoSlots) {

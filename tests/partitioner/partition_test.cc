@@ -200,6 +200,19 @@ TEST(Partition, UpdatesPutOffToTheEndAreASubModelOfTheirOwn) {
   EXPECT_EQ(partition.sub_models.back().phase, Phase::kUpdate);
 }
 
+TEST(Partition, UpdatesPutOffInTheOrderOfBackwardAreCutAsItIs) {
+  Training t;
+  for (int i = 0; i < 4; ++i) t.AddNode(Phase::kForward);
+  t.AddNode(Phase::kLoss);
+  for (int mirror : {3, 2, 1, 0}) t.AddNode(Phase::kBackward, mirror);
+  // The first needs all gradients: it belongs to the node that completed the last.
+  for (int mirror : {0, 3, 2, 1, 0}) t.AddNode(Phase::kUpdate, mirror);
+  for (int i = 0; i < 4; ++i) t.AddBuffer(10, i, {i + 1, 8}, true);
+  EXPECT_THAT(Ranges(MustSplit(t, Options(20))),
+              ElementsAre(std::pair(0, 1), std::pair(2, 4), std::pair(5, 6), std::pair(7, 8),
+                          std::pair(9, 11), std::pair(12, 13)));
+}
+
 TEST(Partition, EvaluationIsCutByWhatItsNodesMake) {
   Training t;
   for (int i = 0; i < 6; ++i) t.AddNode(Phase::kForward);
