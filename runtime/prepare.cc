@@ -18,9 +18,13 @@ namespace {
 using graph::Graph;
 using graph::Role;
 
-// A micro-batch of a batch.
-bool IsPart(const graph::Node& node) {
-  return node.op->name == "Slice" && node.attrs.Ints("axes") == std::vector<int64_t>{0};
+// Which slices of an input hold the same kind of numbers as the whole: micro-batches do; all do
+// where the data are tokens, while other data may have columns of different meanings.
+enum class Slices { kOfBatch, kAny };
+
+bool IsPart(const graph::Node& node, Slices slices) {
+  return node.op->name == "Slice" &&
+         (slices == Slices::kAny || node.attrs.Ints("axes") == std::vector<int64_t>{0});
 }
 
 // Does a node hand on the integers that it reads?
@@ -34,23 +38,22 @@ bool KeepsIntegers(const Graph& graph, const graph::Node& node) {
 }
 
 // Is `value` the input, a view of it, or one of a micro-batch of it, be it of another width?
-bool Shows(const Graph& graph, ValueId value, ValueId input) {
+bool Shows(const Graph& graph, ValueId value, ValueId input, Slices slices) {
   while (value.valid() && value != input) {
     const NodeId producer = graph.value(value).producer;
     if (!producer.valid()) return false;
     const graph::Node& node = graph.node(producer);
-    if (!node.op->is_view && !IsPart(node) && !KeepsIntegers(graph, node)) return false;
+    if (!node.op->is_view && !IsPart(node, slices) && !KeepsIntegers(graph, node)) return false;
     value = node.inputs[0];
   }
   return value == input;
 }
 
-// The least table that an input's numbers index (ONNX's Gather); 0: none. What a slice of the input
-// indexes is not looked at: its other columns may mean something else.
-int64_t TableRowsOf(const Graph& graph, ValueId input) {
+// The least table that an input's numbers index (ONNX's Gather); 0: none.
+int64_t TableRowsOf(const Graph& graph, ValueId input, Slices slices) {
   int64_t least = 0;
   for (const graph::Node& node : graph.nodes) {
-    if (node.op->name != "Gather" || !Shows(graph, node.inputs[1], input)) continue;
+    if (node.op->name != "Gather" || !Shows(graph, node.inputs[1], input, slices)) continue;
     const graph::Shape& table = graph.value(node.inputs[0]).type.shape;
     const int64_t rows = table[static_cast<size_t>(node.attrs.Int("axis", 0))];
     least = least == 0 ? rows : std::min(least, rows);
@@ -60,9 +63,9 @@ int64_t TableRowsOf(const Graph& graph, ValueId input) {
 
 // Number of classes that a label input may name, from the loss or metric that reads it; 0: no
 // labels.
-int64_t ClassesOf(const Graph& graph, ValueId input, int64_t* ignore_index) {
+int64_t ClassesOf(const Graph& graph, ValueId input, Slices slices, int64_t* ignore_index) {
   for (const graph::Node& node : graph.nodes) {
-    const bool reads = node.inputs.size() > 1 && Shows(graph, node.inputs[1], input);
+    const bool reads = node.inputs.size() > 1 && Shows(graph, node.inputs[1], input, slices);
     if (!reads) continue;
     if (node.op->name == "CrossEntropy" || node.op->name == "CrossEntropySum" ||
         node.op->name == "TopKCorrect" || node.op->name == "NllLoss") {
@@ -119,6 +122,8 @@ absl::Status BindData(const JobSpec& spec, const DataSource& source, data::Batch
   batches->order = order;
   // Padded rows must not count, which only a graph with "ebb.valid" knows.
   batches->tail = step->valid.valid() ? source.tail : data::BatchSource::Tail::kDrop;
+  const Slices slices =
+      source.data != nullptr && source.data->IsTokens() ? Slices::kAny : Slices::kOfBatch;
   for (const graph::Value& value : step->graph.values) {
     if (value.role != Role::kInput || value.name == kValidInput) continue;
     data::FieldBinding binding{.field = value.name, .type = value.type};
@@ -129,8 +134,8 @@ absl::Status BindData(const JobSpec& spec, const DataSource& source, data::Batch
     } else if (value.name == spec.loss.target && !spec.target_field.empty()) {
       binding.field = spec.target_field;
     }
-    binding.label_classes = ClassesOf(step->graph, value.id, &binding.ignore_index);
-    binding.table_rows = TableRowsOf(step->graph, value.id);
+    binding.label_classes = ClassesOf(step->graph, value.id, slices, &binding.ignore_index);
+    binding.table_rows = TableRowsOf(step->graph, value.id, slices);
     batches->bindings.push_back(std::move(binding));
     step->inputs.push_back(value.id);
   }

@@ -231,6 +231,24 @@ TEST_F(ResolverTest, WhatIsReadAndHeldCountsAgainstTheHostsMemory) {
   EXPECT_EQ(small.budget().taken(), Bytes(0));
 }
 
+TEST_F(ResolverTest, TokensCountWithTheirRangeAlone) {
+  auto store = Open();
+  TempDir root;
+  const std::string path = root.Write("t.bin", std::string("\1\0\2\0\3\0\4\0", 8));
+  Resolver resolver(store.get(), {root.path()}, KiB(1), KiB(1));
+  const data::TokenOptions half{.window = 1, .from = 0, .to = 0.5};
+  auto tokens = resolver.LoadTokens(path, half);
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ(resolver.budget().taken(), Bytes(8)) << "two of four tokens, as i32";
+  EXPECT_EQ(*resolver.LoadTokens(path, half), *tokens);
+  EXPECT_NE(*resolver.LoadTokens(path, {.window = 1}), *tokens);
+  tokens = absl::CancelledError();
+  EXPECT_EQ(resolver.budget().taken(), Bytes(0));
+  Resolver small(store.get(), {root.path()}, KiB(1), Bytes(20));
+  EXPECT_EQ(small.LoadTokens(path, {.window = 1}).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(ResolverTest, SharesOutliveTheResolver) {
   auto store = Open();
   TempDir root;

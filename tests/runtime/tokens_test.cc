@@ -90,6 +90,31 @@ TEST_F(TokenJobs, TokensOutsideOfTheEmbeddingAreRefusedThroughViewsAndCasts) {
   }
 }
 
+// A model that reads whole windows and cuts them itself.
+TEST_F(TokenJobs, TokensAreCheckedThroughSlicesOfTheModelsOwn) {
+  auto graph = graph::ParseGraph(
+      "window = input i64[8,5]\ntable = param f32[13,6]\nw = param f32[13,6]\nb = param f32[13]\n"
+      "i = Slice(window) {axes=[1], starts=[0], ends=[4], steps=[1]}\n"
+      "y = Slice(window) {axes=[1], starts=[1], ends=[5], steps=[1]}\n"
+      "e = Gather(table, i) {axis=0}\nr = Reshape(e) {shape=[32,6]}\n"
+      "g = Gemm(r, w, b) {trans_b=1}\nt = Reshape(g) {shape=[8,4,13]}\n"
+      "logits = Transpose(t) {perm=[0,2,1]}\n"
+      "loss, p = CrossEntropy(logits, y)\noutput loss\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  JobSpec spec = Bigram();
+  spec.model.graph = std::make_shared<graph::Graph>(*std::move(graph));
+  spec.loss = {.kind = graph::LossKind::kGraphOutput, .output = "loss"};
+  spec.metrics.clear();
+  spec.val.reset();
+  spec.bind = {{"window", "tokens"}};
+  ASSERT_TRUE(Prepared(spec).ok()) << Prepared(spec).status();
+  std::string bytes(2 * 64 * 5, '\0');
+  bytes[2 * 9] = 13;  // a target only
+  spec.train.data = *data::ParseTokens(bytes, {.type = data::TokenType::kU16, .window = 5});
+  EXPECT_THAT(Prepared(spec).status().ToString(),
+              HasSubstr("data.train: token 9 of the file: 13 is not a class of the model"));
+}
+
 TEST_F(TokenJobs, ABoundOfBatchesBoundsAnEvaluation) {
   JobSpec spec = Bigram();
   const auto batches = [&](int64_t most) {
