@@ -41,7 +41,10 @@ std::map<std::string, double> MetricSums::Take() {
 }
 
 ActiveJob::ActiveJob(std::unique_ptr<PreparedJob> p)
-    : prepared(std::move(p)), sequence(prepared->steps), schedule(prepared->spec.schedule) {
+    : prepared(std::move(p)),
+      sequence(prepared->steps),
+      schedule(prepared->spec.schedule),
+      judge(prepared->spec) {
   for (size_t program = 0; program < caches.size(); ++program) {
     caches[program]->order.reserve(prepared->sources[program].rows.size());
   }

@@ -15,6 +15,7 @@
 #include "memory/lane.h"
 #include "memory/pool.h"
 #include "runtime/board.h"
+#include "runtime/judge.h"
 #include "runtime/prepare.h"
 #include "runtime/rates.h"
 #include "runtime/stager.h"
@@ -53,7 +54,9 @@ struct ActiveJob {
   JobId id;
   std::unique_ptr<PreparedJob> prepared;
   StepSequence sequence;
-  ScheduleSpec schedule;  // live: an update may change it
+  ScheduleSpec schedule;  // live: an update or an evaluation may change it
+  Judge judge;
+  std::string stop_note, best_note;  // what evaluations have decided, in words
   double weight = 1;
   int priority = 0;
   int max_in_flight = 0;  // 0: the engine's

@@ -129,7 +129,9 @@ struct ExplainReport {
 };
 
 struct JobResult {
-  graph::TensorMap weights;                 // parameters and buffers, under the model's names
+  // Parameters, or their moving averages where the job keeps those, and buffers, under the model's
+  // names.
+  graph::TensorMap weights;
   graph::TensorMap slots;                   // optimizer state
   std::shared_ptr<const std::string> onnx;  // the file the model came from; null for a graph
   std::shared_ptr<HostBudget::Share>

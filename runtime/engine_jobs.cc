@@ -244,6 +244,10 @@ void EngineLoop::FinishStep(ActiveJob& job) {
   }
   double loss = 0;
   std::vector<MetricPoint> points = Measure(job, *run, &loss);
+  std::map<std::string, double> evaluated;
+  if (run->item.last_of_eval) {
+    for (const MetricPoint& point : points) evaluated[point.name] = point.value;
+  }
   Publish(job, [&](Board::Record& record) {
     record.info.step = steps_done;
     record.info.epoch = job.prepared->steps.Epochs(steps_done);
@@ -261,6 +265,8 @@ void EngineLoop::FinishStep(ActiveJob& job) {
                run->item.kind == StepKind::kTrain ? "the training loss" : "the validation loss",
                " is not finite (", loss, ") at step ", steps_done,
                "; lower the learning rate or check the data"));
+  } else if (run->item.last_of_eval && job.prepared->steps.evaluations_decide) {
+    ActOnEvaluation(job, evaluated);
   }
 }
 
@@ -275,19 +281,29 @@ void EngineLoop::BeginSnapshot(ActiveJob& job) {
     });
     return;
   }
+  if (job.prepared->spec.keep == Keep::kBest) {  // it is there already
+    AfterCopies(job, [this](ActiveJob& job) { Succeed(job, job.prepared->best); });
+    return;
+  }
   auto image = std::make_shared<std::vector<char>>(bytes.count());
   CopyImage(job, ImageWay::kDown, image->data(), bytes);
-  AfterCopies(job, [this, image](ActiveJob& job) {
-    auto result = std::make_shared<JobResult>();
-    result->weights = TensorsOf(*job.prepared, *image, graph::Role::kParam);
-    result->weights.merge(TensorsOf(*job.prepared, *image, graph::Role::kBuffer));
-    result->slots = TensorsOf(*job.prepared, *image, graph::Role::kOptState);
-    result->onnx = job.prepared->spec.model.onnx;
-    result->held = std::move(job.prepared->host_share);
-    if (result->held) result->held->Shrink(job.prepared->ResultBytes(device_->spec()));
-    Publish(job, [&](Board::Record& record) { record.result = result; });
-    EndJob(job.id, JobState::kSucceeded, EndReason::kNone, "");
-  });
+  AfterCopies(job, [this, image](ActiveJob& job) { Succeed(job, *image); });
+}
+
+void EngineLoop::Succeed(ActiveJob& job, const std::vector<char>& image) {
+  auto result = std::make_shared<JobResult>();
+  result->weights = TensorsOf(*job.prepared, image, graph::Role::kParam);
+  result->weights.merge(TensorsOf(*job.prepared, image, graph::Role::kBuffer));
+  result->slots = TensorsOf(*job.prepared, image, graph::Role::kOptState);
+  for (auto& [name, tensor] : result->weights) {
+    const auto average = result->slots.find(graph::AverageOf(name));
+    if (average != result->slots.end()) tensor = average->second;
+  }
+  result->onnx = job.prepared->spec.model.onnx;
+  result->held = std::move(job.prepared->host_share);
+  if (result->held) result->held->Shrink(job.prepared->ResultBytes(device_->spec()));
+  Publish(job, [&](Board::Record& record) { record.result = result; });
+  EndJob(job.id, JobState::kSucceeded, EndReason::kNone, "");
 }
 
 void EngineLoop::EndJob(JobId id, JobState state, EndReason reason, const std::string& message) {

@@ -154,6 +154,7 @@ class EngineLoop {
   // Its metric points; `loss` is the one that must be finite.
   std::vector<MetricPoint> Measure(ActiveJob& job, const StepRun& run, double* loss) const;
   void BeginSnapshot(ActiveJob& job);
+  void Succeed(ActiveJob& job, const std::vector<char>& image);  // of the state that is its result
   void EndJob(JobId job, JobState state, EndReason reason, const std::string& message);
   scheduler::JobParams ParamsOf(const ActiveJob& job) const;
   void Retire();  // frees jobs that have ended and have nothing outstanding
@@ -171,6 +172,9 @@ class EngineLoop {
   void MakeImage(ActiveJob& job);  // on the host, of all its residents
   ActiveJob* Find(JobId job);
   const ActiveJob* Find(JobId job) const;
+
+  // engine_judge.cc: what evaluations decide.
+  void ActOnEvaluation(ActiveJob& job, const std::map<std::string, double>& values);
 
   // engine_memory.cc: admission and re-cuts.
   struct Cut;

@@ -19,6 +19,7 @@
 #include "graph/training.h"
 #include "model/import.h"
 #include "model/init.h"
+#include "runtime/decisions.h"
 
 namespace ebb::runtime {
 
@@ -44,7 +45,7 @@ struct DataSource {
   int64_t batches = 0;  // the first that count; 0: all
 };
 
-enum class ScheduleKind { kConstant, kStep, kCosine, kOneCycle, kPoints };
+enum class ScheduleKind { kConstant, kStep, kCosine, kOneCycle, kPoints, kPlateau };
 enum class Interpolation { kHold, kLinear, kCosine };
 // The learning rate of step t (counted from 0) of T; warm-up scales it linearly from 0 over its
 // steps.
@@ -60,6 +61,7 @@ struct ScheduleSpec {
   double final_div_factor = 1e4;
   std::vector<std::pair<double, double>> points;  // kPoints: (step, lr), steps increasing
   Interpolation interpolation = Interpolation::kLinear;
+  PlateauSpec plateau;  // kPlateau: who runs the job lowers base_lr (runtime/judge.h)
 };
 double LearningRate(const ScheduleSpec& schedule, int64_t step, int64_t total_steps);
 
@@ -103,9 +105,13 @@ struct JobSpec {
   std::vector<graph::MetricSpec> metrics;
   graph::OptimizerSpec optimizer;
   std::vector<graph::ParamGroup> groups;
+  graph::ClipSpec clip;
+  std::optional<double> ema_decay;  // averages are evaluated, and are the result
   ScheduleSpec schedule;
   EvaluateSpec evaluate;
   StopSpec stop;
+  std::optional<EarlyStopSpec> early;
+  Keep keep = Keep::kLast;  // best: of early's metric, else the plateau's, else val/loss
   uint64_t seed_init = 0;
   uint64_t seed_data = 0;
   uint64_t seed_dropout = 0;
@@ -148,7 +154,9 @@ struct JobInfo {
   std::string name;
   JobState state = JobState::kPreparing;
   EndReason reason = EndReason::kNone;
-  std::string message;  // of a failure; else a note: where it ends, if not where an update says
+  // Of a failure; else a note: where it ends, if not where an update or `stop` says, and which
+  // state is its result, if not the last.
+  std::string message;
   std::vector<std::string> warnings;
   int64_t step = 0;
   int64_t total_steps = 0;

@@ -10,6 +10,7 @@
 #include "graph/op.h"
 #include "graph/training.h"
 #include "runtime/initial_model.h"
+#include "runtime/judge.h"
 #include "runtime/resident.h"
 
 namespace ebb::runtime {
@@ -178,6 +179,7 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
   if (!(spec.weight > 0)) return absl::InvalidArgumentError("resources.weight must be positive");
   EBB_RETURN_IF_ERROR(Annotate(CheckMaxInFlight(spec.max_in_flight), "resources"));
   EBB_RETURN_IF_ERROR(CheckMicroBatches(spec));
+  EBB_RETURN_IF_ERROR(CheckDecisions(spec));
   return purpose == Purpose::kSizes ? absl::OkStatus() : CheckData(spec, device);
 }
 
@@ -194,7 +196,9 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
   const graph::TrainingOptions training{.loss = spec.loss,
                                         .metrics = spec.metrics,
                                         .optimizer = spec.optimizer,
-                                        .groups = spec.groups};
+                                        .groups = spec.groups,
+                                        .clip = spec.clip,
+                                        .ema_decay = spec.ema_decay};
   EBB_ASSIGN_OR_RETURN(Graph train, TrainingGraphOf(spec, imported.graph, training));
   EBB_RETURN_IF_ERROR(CheckNodes(train));
   if (values == Values::kMake) {
@@ -211,6 +215,7 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
                                "data.train"));
   if (spec.val) {
     EBB_ASSIGN_OR_RETURN(Graph eval, graph::BuildEvalGraph(imported.graph, training));
+    graph::ReadAverages(steps[0]->graph, &eval);
     EBB_ASSIGN_OR_RETURN(steps[1], LowerAndBuild(std::move(eval), device, options));
     EBB_RETURN_IF_ERROR(Annotate(BindData(spec, *spec.val, data::BatchSource::Order::kSequential,
                                           steps[1].get(), &job->sources[1]),
@@ -231,6 +236,12 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
   job->steps.eval_every_steps = spec.evaluate.every_steps;
   job->steps.eval_every_epochs = spec.evaluate.every_epochs;
   if (!spec.evaluate.every_steps && !spec.evaluate.every_epochs) job->steps.eval_every_epochs = 1;
+  job->steps.evaluations_decide = EvaluationsDecide(spec) && device.spec().computes;
+  if (EvaluationsDecide(spec) && !device.spec().computes) {
+    job->warnings.push_back(
+        "a simulated device has no values to decide by: the job goes on to the end of `stop`, at "
+        "its first learning rate");
+  }
   if (job->steps.total_steps < 1 && options.purpose == Purpose::kRun) {
     return absl::InvalidArgumentError("stop: the rule ends the job before its first step");
   }

@@ -50,6 +50,8 @@ struct PreparedJob {
   // level. Pages come as they are touched. Null until a level needs it, or on a device that does
   // not compute, where its addresses are all there is.
   std::shared_ptr<HostBuffer> host_image;
+  // Keep::kBest: the state at the best evaluation so far; its room is made by AllocateHost().
+  std::vector<char> best;
   std::array<std::vector<Bytes>, 2> slot_offsets;  // of each binding, then of "ebb.valid"
   StepSequence::Shape steps;
   // What it takes of the host's memory, where that is counted: staged batches, and the result.

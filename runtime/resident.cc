@@ -119,6 +119,9 @@ absl::Status AllocateHost(const DeviceSpec& device, PreparedJob* job) {
                                             device.computes ? HostBuffer::Backing::kMemory
                                                             : HostBuffer::Backing::kAddresses));
   }
+  if (device.computes && job->spec.keep == Keep::kBest) {
+    job->best.resize(static_cast<size_t>(job->resident.state_end.count()));
+  }
   if (device.computes && job->ladder.size() == 1) return absl::OkStatus();
   EBB_ASSIGN_OR_RETURN(job->host_image, AllocateImage(device, job->resident.bytes));
   return absl::OkStatus();

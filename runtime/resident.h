@@ -15,8 +15,8 @@ ResidentLayout LayOutResidents(const device::Device& device, const StepPrograms&
 // Fills in job->slot_*, from the programs and sources.
 void LayOutSlots(Bytes alignment, PreparedJob* job);
 
-// Fills in job->host_slots and, where it is needed, job->host_image, when the job has been found to
-// fit.
+// Fills in job->host_slots and, where they are needed, job->host_image and job->best, when the job
+// has been found to fit.
 absl::Status AllocateHost(const DeviceSpec& device, PreparedJob* job);
 absl::StatusOr<std::shared_ptr<HostBuffer>> AllocateImage(const DeviceSpec& device, Bytes bytes);
 

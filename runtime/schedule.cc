@@ -53,6 +53,7 @@ double LearningRate(const ScheduleSpec& schedule, int64_t step, int64_t total_st
   double lr = schedule.base_lr;
   switch (schedule.kind) {
     case ScheduleKind::kConstant:
+    case ScheduleKind::kPlateau:
       break;
     case ScheduleKind::kStep:
       if (schedule.step_size > 0) {

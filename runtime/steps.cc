@@ -41,6 +41,7 @@ bool StepSequence::EvalDueAfter(int64_t done) const {
 }
 
 std::optional<StepItem> StepSequence::Next() {
+  if (waits_) return std::nullopt;
   StepItem item;
   if (eval_batch_ >= 0) {
     item.kind = StepKind::kEval;
@@ -49,6 +50,7 @@ std::optional<StepItem> StepSequence::Next() {
     item.batch = eval_batch_;
     item.last_of_eval = eval_batch_ + 1 == shape_.eval_batches;
     eval_batch_ = item.last_of_eval ? -1 : eval_batch_ + 1;
+    waits_ = item.last_of_eval && shape_.evaluations_decide;
     return item;
   }
   if (step_ >= shape_.total_steps) return std::nullopt;

@@ -38,6 +38,8 @@ class StepSequence {
     int64_t total_steps = 0;
     std::optional<int64_t> eval_every_steps;
     std::optional<int64_t> eval_every_epochs;
+    // Evaluations decide what comes next: after each the sequence waits for Go().
+    bool evaluations_decide = false;
     double Epochs(int64_t steps) const {
       return batches_per_epoch == 0
                  ? 0
@@ -46,8 +48,11 @@ class StepSequence {
   };
   explicit StepSequence(const Shape& shape) : shape_(shape) {}
 
-  // The next step, or nothing when the job is at its end. Learning rates are not filled in.
+  // The next step, or nothing when the job is at its end or waits for a decision. Learning rates
+  // are not filled in.
   std::optional<StepItem> Next();
+  // The evaluation that has been handed out has been decided upon.
+  void Go() { waits_ = false; }
   // Changes the end; not below what has been handed out.
   void SetTotalSteps(int64_t total_steps);
   int64_t steps_handed_out() const { return step_; }
@@ -60,6 +65,7 @@ class StepSequence {
   Shape shape_;
   int64_t step_ = 0;           // optimizer steps handed out
   int64_t eval_batch_ = -1;    // >= 0: an evaluation is under way
+  bool waits_ = false;         // for Go()
   int64_t evaluated_at_ = -1;  // steps done when the newest evaluation began
 };
 

@@ -14,7 +14,22 @@ namespace {
 using runtime::JobState;
 
 std::vector<JobOptions> Subjects() {
-  return FourKinds({.batch = 48, .steps = 40, .seed = 11, .validate = true}, 96, 12);
+  std::vector<JobOptions> subjects =
+      FourKinds({.batch = 48, .steps = 40, .seed = 11, .validate = true}, 96, 12);
+  subjects[1].also = [](runtime::JobSpec* spec) {
+    spec->clip.norm = 0.5;  // updates wait for all gradients
+    spec->schedule.kind = runtime::ScheduleKind::kPlateau;
+    spec->schedule.plateau = {.factor = 0.5, .patience = 0, .threshold = 0.3};
+    spec->evaluate.every_steps = 5;
+  };
+  subjects[2].also = [](runtime::JobSpec* spec) {
+    spec->ema_decay = 0.9;
+    spec->keep = runtime::Keep::kBest;
+    spec->early = {.metric = {.name = "val/accuracy", .better = runtime::Better::kHigher},
+                   .patience = 2};
+    spec->evaluate.every_steps = 3;
+  };
+  return subjects;
 }
 
 TEST(CoTraining, TwoRunsAloneGiveTheSameBits) {

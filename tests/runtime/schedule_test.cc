@@ -110,6 +110,23 @@ TEST(StepSequence, WithoutDataItCountsStepsAndNoEpochs) {
   }
 }
 
+TEST(StepSequence, WaitsAfterAnEvaluationThatDecides) {
+  StepSequence sequence({.batches_per_epoch = 2,
+                         .eval_batches = 2,
+                         .total_steps = 6,
+                         .eval_every_epochs = 1,
+                         .evaluations_decide = true});
+  EXPECT_EQ(Walk(sequence), "tt.vv.");
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(sequence.Next());
+  EXPECT_FALSE(sequence.Next());
+  StepSequence ended = sequence;
+  sequence.Go();
+  EXPECT_EQ(sequence.Next()->step, 2);
+  ended.SetTotalSteps(2);
+  ended.Go();
+  EXPECT_FALSE(ended.Next()) << "it is not evaluated again";
+}
+
 TEST(StepSequence, AnEarlierEndStillEvaluates) {
   StepSequence sequence(
       {.batches_per_epoch = 10, .eval_batches = 1, .total_steps = 100, .eval_every_epochs = 1});

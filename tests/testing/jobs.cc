@@ -117,6 +117,7 @@ runtime::JobSpec MakeJob(const JobOptions& options) {
   spec.seed_data = options.seed + 1;
   spec.seed_dropout = options.seed + 2;
   if (!options.ladder) spec.ladder = AllResident();
+  if (options.also) options.also(&spec);
   return spec;
 }
 

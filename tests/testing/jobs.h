@@ -1,6 +1,7 @@
 // Small real jobs for tests of the engine: graphs from text, data drawn from a fixed seed.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,7 +30,8 @@ struct JobOptions {
   uint64_t seed = 1;
   double lr = 0;  // 0: a rate that trains
   bool validate = false;
-  bool ladder = true;  // else all state stays resident
+  bool ladder = true;                                     // else all state stays resident
+  std::function<void(runtime::JobSpec*)> also = nullptr;  // what else it asks for
 };
 runtime::JobSpec MakeJob(const JobOptions& options);
 // The perceptron and the convolutional network, each with SGD and with Adam; else as `common`.
