@@ -178,6 +178,7 @@ absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolv
   EBB_RETURN_IF_ERROR(MetricsFromWire(spec, &job));
   EBB_RETURN_IF_ERROR(EvaluateFromWire(spec, &job));
   EBB_ASSIGN_OR_RETURN(job.stop, StopFromWire(spec.stop()));
+  EBB_RETURN_IF_ERROR(DecisionsFromWire(spec, &job));
   EBB_RETURN_IF_ERROR(ResourcesFromWire(spec, &job));
   job.seed_init = spec.seed().init();
   job.seed_data = spec.seed().data();
@@ -228,7 +229,7 @@ absl::StatusOr<runtime::JobUpdate> UpdateFromWire(const v1::UpdateRequest& reque
   if (request.has_stop()) {
     if (request.stop().has_device_time() || request.stop().has_early()) {
       return absl::UnimplementedError(
-          absl::StrCat(request.stop().has_early() ? "stop.early" : "stop.device_time",
+          absl::StrCat("changing ", request.stop().has_early() ? "stop.early" : "stop.device_time",
                        " is not supported by this version; remove it"));
     }
     EBB_ASSIGN_OR_RETURN(update.stop, StopFromWire(request.stop()));

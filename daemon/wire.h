@@ -27,6 +27,8 @@ absl::Status BindFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);
 absl::Status DataFromWire(const v1::Data& data, Resolver* resolver, Files files,
                           runtime::JobSpec* job);
 absl::Status LossFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);
+// What evaluations decide, what is averaged, and which state is the result.
+absl::Status DecisionsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);
 absl::Status OptimizerFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);
 absl::Status ScheduleFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);
 absl::Status MetricsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);

@@ -75,6 +75,25 @@ absl::Status GroupsFromWire(const v1::Optimizer& wire, runtime::JobSpec* job) {
   return absl::OkStatus();
 }
 
+absl::Status ClipFromWire(const v1::Optimizer& wire, graph::ClipSpec* clip) {
+  const auto check = [](absl::string_view field, double limit) {
+    EBB_RETURN_IF_ERROR(CheckNumber(field, limit, 0));
+    return limit > 0 ? absl::OkStatus() : Invalid(absl::StrCat(field, " must be above 0"));
+  };
+  if (wire.has_clip_norm() && wire.has_clip_value()) {
+    return Invalid("optimizer.clip_norm and optimizer.clip_value exclude each other; remove one");
+  }
+  if (wire.has_clip_norm()) {
+    clip->norm = wire.clip_norm();
+    return check("optimizer.clip_norm", *clip->norm);
+  }
+  if (wire.has_clip_value()) {
+    clip->value = wire.clip_value();
+    return check("optimizer.clip_value", *clip->value);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status PointsFromWire(const v1::Schedule& wire, runtime::ScheduleSpec* schedule) {
   schedule->kind = runtime::ScheduleKind::kPoints;
   for (int i = 0; i < wire.points().point_size(); ++i) {
@@ -110,6 +129,25 @@ absl::Status OneCycleFromWire(const v1::Schedule::OneCycle& wire, runtime::Sched
   EBB_RETURN_IF_ERROR(CheckNumber("schedule.one_cycle.pct_start", schedule->pct_start, 0, 1));
   EBB_RETURN_IF_ERROR(CheckNumber("schedule.one_cycle.div_factor", schedule->div_factor, 1));
   return CheckNumber("schedule.one_cycle.final_div_factor", schedule->final_div_factor, 1);
+}
+
+runtime::WatchedMetric WatchedFromWire(const std::string& name, v1::Stop::Mode mode) {
+  runtime::WatchedMetric metric;
+  if (!name.empty()) metric.name = name;
+  if (mode == v1::Stop::MODE_MAX) metric.better = runtime::Better::kHigher;
+  return metric;
+}
+
+// Its numbers are checked where the job is prepared.
+runtime::PlateauSpec PlateauFromWire(const v1::Schedule::Plateau& wire) {
+  runtime::PlateauSpec plateau;
+  plateau.metric = WatchedFromWire(wire.metric(), wire.mode());
+  if (wire.has_factor()) plateau.factor = wire.factor();
+  if (wire.has_patience()) plateau.patience = wire.patience();
+  if (wire.has_threshold()) plateau.threshold = wire.threshold();
+  plateau.cooldown = wire.cooldown();
+  plateau.min_lr = wire.min_lr();
+  return plateau;
 }
 
 }  // namespace
@@ -179,6 +217,7 @@ absl::Status OptimizerFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
       return Invalid("optimizer is missing: sgd, adam or adamw");
   }
   EBB_RETURN_IF_ERROR(CheckNumber("optimizer lr", lr, 0));
+  EBB_RETURN_IF_ERROR(ClipFromWire(wire, &job->clip));
   return GroupsFromWire(wire, job);
 }
 
@@ -206,6 +245,10 @@ absl::Status ScheduleFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
       return OneCycleFromWire(wire.one_cycle(), &schedule);
     case v1::Schedule::kPoints:
       return PointsFromWire(wire, &schedule);
+    case v1::Schedule::kPlateau:
+      schedule.kind = runtime::ScheduleKind::kPlateau;
+      schedule.plateau = PlateauFromWire(wire.plateau());
+      return absl::OkStatus();
     default:
       schedule.kind = runtime::ScheduleKind::kConstant;
       return absl::OkStatus();
@@ -240,6 +283,36 @@ absl::Status MetricsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
     }
     job->metrics.push_back(metric);
   }
+  return absl::OkStatus();
+}
+
+absl::Status DecisionsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
+  if (spec.stop().has_early()) {
+    const v1::Stop::Early& wire = spec.stop().early();
+    job->early = {.metric = WatchedFromWire(wire.metric(), wire.mode()),
+                  .patience = wire.patience(),
+                  .min_delta = wire.min_delta()};
+  }
+  if (spec.checkpoint().keep_size() > 1) {
+    return Invalid("checkpoint.keep names more than one; a job has one result: best, or last");
+  }
+  if (spec.checkpoint().keep_size() == 1 &&
+      spec.checkpoint().keep(0) == v1::Checkpoint::KEEP_BEST) {
+    job->keep = runtime::Keep::kBest;
+  }
+  if (spec.has_ema()) {
+    job->ema_decay = spec.ema().decay();
+    EBB_RETURN_IF_ERROR(CheckNumber("ema.decay", *job->ema_decay, 0, 1));
+    if (*job->ema_decay == 1) return Invalid("ema.decay must be below 1");
+  }
+  const v1::Evaluate::Weights weights = spec.evaluate().weights();
+  if (weights == v1::Evaluate::WEIGHTS_EMA && !spec.has_ema()) {
+    return Invalid("evaluate.weights is ema, which needs ema.decay");
+  }
+  if (weights == v1::Evaluate::WEIGHTS_LAST && spec.has_ema()) {
+    return Invalid("evaluate.weights is last, so that nothing reads the averages: remove ema");
+  }
+  // Which metrics there are is known where the job is prepared, and the ranges are checked there.
   return absl::OkStatus();
 }
 

@@ -203,6 +203,9 @@ TEST_F(WireTest, OptimizersLossesAndSchedulesOfEachKind) {
   EXPECT_EQ(points.schedule.kind, runtime::ScheduleKind::kPoints);
   EXPECT_EQ(points.schedule.interpolation, runtime::Interpolation::kHold);
   EXPECT_THAT(points.schedule.points, ElementsAre(std::pair(0.0, 0.0), std::pair(10.0, 1.0)));
+  EXPECT_EQ(Native({"optimizer.clip_norm=0.5"}).clip.norm, 0.5);
+  EXPECT_EQ(Native({"optimizer.clip_value=0.25"}).clip.value, 0.25);
+  EXPECT_FALSE(points.clip.norm || points.clip.value);
   EXPECT_EQ(Native({"loss=bce_with_logits"}).loss.kind, graph::LossKind::kBceWithLogits);
   EXPECT_EQ(Native({"model.bn.mode=exported"}).model.import.batch_norm,
             model::BatchNormMode::kAsExported);
@@ -257,6 +260,42 @@ TEST_F(WireTest, MistakesInTokenDataAreNamed) {
                                      resolver_.get(), Files::kModel);
   ASSERT_TRUE(sizes.ok()) << sizes.status();
   EXPECT_EQ(sizes->train.data, nullptr);
+}
+
+TEST_F(WireTest, WhatEvaluationsDecide) {
+  const runtime::JobSpec job =
+      Native({"data.val={file: " + root_.path() + "/val.csv}",
+              "stop.early={metric: val/accuracy, mode: max, patience: 3, min_delta: 0.01}",
+              "schedule={plateau: {metric: val/top5, mode: max, factor: 0.2, patience: 4, "
+              "threshold: 0.05, cooldown: 6, min_lr: 0.001}}",
+              "checkpoint.keep=best", "ema.decay=0.99", "evaluate.weights=ema"});
+  ASSERT_TRUE(job.early.has_value());
+  EXPECT_EQ(job.early->metric.name, "val/accuracy");
+  EXPECT_EQ(job.early->metric.better, runtime::Better::kHigher);
+  EXPECT_EQ(job.early->patience, 3);
+  EXPECT_EQ(job.early->min_delta, 0.01);
+  EXPECT_EQ(job.stop.steps, 10);
+  EXPECT_EQ(job.schedule.kind, runtime::ScheduleKind::kPlateau);
+  EXPECT_EQ(job.schedule.base_lr, 0.1);
+  const runtime::PlateauSpec& plateau = job.schedule.plateau;
+  EXPECT_EQ(plateau.metric.name, "val/top5");
+  EXPECT_EQ(plateau.metric.better, runtime::Better::kHigher);
+  EXPECT_EQ(plateau.factor, 0.2);
+  EXPECT_EQ(plateau.patience, 4);
+  EXPECT_EQ(plateau.threshold, 0.05);
+  EXPECT_EQ(plateau.cooldown, 6);
+  EXPECT_EQ(plateau.min_lr, 0.001);
+  EXPECT_EQ(job.keep, runtime::Keep::kBest);
+  EXPECT_EQ(job.ema_decay, 0.99);
+
+  const runtime::JobSpec plain = Native({"schedule=plateau", "checkpoint.keep=last"});
+  EXPECT_EQ(plain.schedule.plateau.metric.name, "val/loss");
+  EXPECT_EQ(plain.schedule.plateau.metric.better, runtime::Better::kLower);
+  EXPECT_EQ(plain.schedule.plateau.factor, 0.1);
+  EXPECT_EQ(plain.schedule.plateau.patience, 10);
+  EXPECT_EQ(plain.schedule.plateau.threshold, 1e-4);
+  EXPECT_EQ(plain.keep, runtime::Keep::kLast);
+  EXPECT_FALSE(plain.early.has_value() || plain.ema_decay.has_value());
 }
 
 TEST_F(WireTest, TheBatchMayBeLeftToTheEngine) {
@@ -318,16 +357,11 @@ TEST_F(WireTest, WhatIsNotSupportedIsRefusedByName) {
       {"data.train.drop_last=false", "data.train.drop_last: false"},
       {"data.val={file: x, drop_last: true}", "data.val.drop_last: true"},
       {"accumulate=4", "accumulate"},
-      {"optimizer.clip_norm=1", "optimizer.clip_norm"},
       {"optimizer.groups=[{match: a, use: adam}]", "optimizer.groups[0].use"},
       {"optimizer={rowwise_adagrad: {lr: 1}}", "optimizer.rowwise_adagrad"},
       {"metrics=[loss, macro_f1]", "metrics[1].kind: macro_f1"},
       {"metrics=auc", "metrics[0].kind: auc"},
-      {"evaluate.weights=ema", "evaluate.weights: ema"},
-      {"ema.decay=0.9", "ema"},
-      {"stop.early={metric: val/loss, patience: 3}", "stop.early"},
       {"stop.device_time=2h", "stop.device_time"},
-      {"checkpoint.keep=[last, best]", "checkpoint.keep[1]: best"},
       {"checkpoint.every=1 epoch", "checkpoint.every"},
       {"determinism=fast", "determinism: fast"},
       {"on_nan=skip_step", "on_nan: skip_step"},
@@ -413,14 +447,13 @@ TEST(Supported, EveryLeafOfTheSchemaIsActedOnOrRefusedByItsName) {
     refused.insert(named);
   });
   EXPECT_GT(leaves, 100);
-  EXPECT_THAT(
-      refused,
-      testing::UnorderedElementsAre(
-          "model.bn.freeze_stats", "data.train.images", "data.train.feed", "data.train.batch_size",
-          "data.train.batches", "data.train.schema", "data.val.images", "data.val.feed",
-          "data.val.batch_size", "data.val.schema", "data.val.drop_last", "data.augment",
-          "accumulate", "optimizer.rowwise_adagrad", "optimizer.clip_norm", "optimizer.groups.use",
-          "stop.device_time", "stop.early", "checkpoint.every", "loss_scale", "ema"));
+  EXPECT_THAT(refused,
+              testing::UnorderedElementsAre(
+                  "model.bn.freeze_stats", "data.train.images", "data.train.feed",
+                  "data.train.batch_size", "data.train.batches", "data.train.schema",
+                  "data.val.images", "data.val.feed", "data.val.batch_size", "data.val.schema",
+                  "data.val.drop_last", "data.augment", "accumulate", "optimizer.rowwise_adagrad",
+                  "optimizer.groups.use", "stop.device_time", "checkpoint.every", "loss_scale"));
 }
 
 TEST(Supported, AFieldOfANewerSchemaIsRefused) {
@@ -445,6 +478,12 @@ TEST_F(WireTest, ValuesOutOfRangeAreNamed) {
       {"optimizer={adam: {betas: [0.9]}}", "betas"},
       {"optimizer={adam: {betas: [0.9, 1.0]}}", "betas[1]"},
       {"optimizer.groups=[{lr_scale: 2}]", "optimizer.groups[0] needs match"},
+      {"ema.decay=1", "ema.decay must be below 1"},
+      {"ema.decay=-0.5", "ema.decay"},
+      {"checkpoint.keep=[last, best]", "checkpoint.keep names more than one"},
+      {"optimizer.clip_norm=0", "optimizer.clip_norm must be above 0"},
+      {"optimizer.clip_value=-1", "optimizer.clip_value"},
+      {"optimizer={sgd: {lr: 1}, clip_norm: 1, clip_value: 1}", "exclude each other"},
       {"loss.cross_entropy.label_smoothing=1.5", "label_smoothing"},
       {"loss={output: x, target: y}", "loss.output"},
       {"schedule={step: {gamma: 0.1}}", "schedule.step.every"},
