@@ -57,6 +57,8 @@ bool StartsBefore(Policy policy, const Candidate& a, const Candidate& b) {
   return a.ready_order < b.ready_order;
 }
 
+bool MayHoldBack(Policy policy) { return RowOf(policy).slack != nullptr; }
+
 bool HoldsBack(Policy policy, const Candidate& job, const Candidate& other) {
   const Row& row = RowOf(policy);
   if (row.slack == nullptr || Aged(job)) return false;

@@ -23,6 +23,7 @@ inline bool Aged(const Candidate& candidate) { return candidate.overtaken >= kAg
 // True if `a` starts before `b`. A strict order, since no two have the same ready_order.
 bool StartsBefore(Policy policy, const Candidate& a, const Candidate& b);
 
+bool MayHoldBack(Policy policy);
 // True if `job` must not start a step that would keep `other`'s next one from starting. Then
 // `other` starts before `job`.
 bool HoldsBack(Policy policy, const Candidate& job, const Candidate& other);

@@ -235,8 +235,8 @@ Job* Scheduler::Impl::Head(LaneId id, End end) const {
   for (Job* job : lane(id).waiting) {
     if (!CouldStart(id, end, *job)) continue;
     if (!job->turns.empty() && !Aged(job->queue) && WhoseTurn(*job) != nullptr) continue;
-    if (HeldBackBy(id, *job) != nullptr) continue;
-    if (head == nullptr || StartsBefore(policy, job->queue, head->queue)) head = job;
+    if (head != nullptr && !StartsBefore(policy, job->queue, head->queue)) continue;
+    if (HeldBackBy(id, *job) == nullptr) head = job;  // dear, so asked last
   }
   return head;
 }
@@ -244,6 +244,7 @@ Job* Scheduler::Impl::Head(LaneId id, End end) const {
 // One of two large steps leads while the other follows close behind, so each job would start a step
 // whenever the other's falls, whatever the policy.
 const Job* Scheduler::Impl::HeldBackBy(LaneId id, const Job& job) const {
+  if (!MayHoldBack(policy)) return nullptr;
   const Lane& lane = this->lane(id);
   const auto by = [&](const Job* other) {
     return other != nullptr && other != &job && other->peak <= lane.state.size() &&
