@@ -1,6 +1,7 @@
 // Loss, optimizer, schedule and metrics: wire -> native.
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "daemon/wire.h"
@@ -131,10 +132,15 @@ absl::Status OneCycleFromWire(const v1::Schedule::OneCycle& wire, runtime::Sched
   return CheckNumber("schedule.one_cycle.final_div_factor", schedule->final_div_factor, 1);
 }
 
+// Without a mode, accuracies are to rise and all else is to fall.
 runtime::WatchedMetric WatchedFromWire(const std::string& name, v1::Stop::Mode mode) {
   runtime::WatchedMetric metric;
   if (!name.empty()) metric.name = name;
-  if (mode == v1::Stop::MODE_MAX) metric.better = runtime::Better::kHigher;
+  const bool rises =
+      absl::StartsWith(metric.name, "val/accuracy") || absl::StartsWith(metric.name, "val/top");
+  if (mode == v1::Stop::MODE_MAX || (mode == v1::Stop::MODE_UNSPECIFIED && rises)) {
+    metric.better = runtime::Better::kHigher;
+  }
   return metric;
 }
 
@@ -216,7 +222,7 @@ absl::Status OptimizerFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
     default:
       return Invalid("optimizer is missing: sgd, adam or adamw");
   }
-  EBB_RETURN_IF_ERROR(CheckNumber("optimizer lr", lr, 0));
+  EBB_RETURN_IF_ERROR(CheckNumber("optimizer lr", lr, 0, runtime::kMostRate));
   EBB_RETURN_IF_ERROR(ClipFromWire(wire, &job->clip));
   return GroupsFromWire(wire, job);
 }
@@ -302,8 +308,10 @@ absl::Status DecisionsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   }
   if (spec.has_ema()) {
     job->ema_decay = spec.ema().decay();
-    EBB_RETURN_IF_ERROR(CheckNumber("ema.decay", *job->ema_decay, 0, 1));
-    if (*job->ema_decay == 1) return Invalid("ema.decay must be below 1");
+    if (!(*job->ema_decay > 0 && *job->ema_decay < 1)) {
+      return Invalid(absl::StrCat("ema.decay is ", *job->ema_decay,
+                                  "; give a number above 0 and below 1, such as 0.999"));
+    }
   }
   const v1::Evaluate::Weights weights = spec.evaluate().weights();
   if (weights == v1::Evaluate::WEIGHTS_EMA && !spec.has_ema()) {

@@ -35,7 +35,7 @@ void MetricSums::Add(const StepProgram& step, const std::vector<char>& values, B
 
 std::map<std::string, double> MetricSums::Take() {
   std::map<std::string, double> means;
-  for (const auto& [name, sum] : sums_) means[name] = sum.count > 0 ? sum.sum / sum.count : 0;
+  for (const auto& [name, sum] : sums_) means[name] = sum.sum / sum.count;  // of nothing: NaN
   sums_.clear();
   return means;
 }

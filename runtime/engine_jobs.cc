@@ -264,7 +264,8 @@ void EngineLoop::FinishStep(ActiveJob& job) {
            absl::StrCat(
                run->item.kind == StepKind::kTrain ? "the training loss" : "the validation loss",
                " is not finite (", loss, ") at step ", steps_done,
-               "; lower the learning rate or check the data"));
+               "; lower the learning rate or check the data",
+               std::isnan(loss) ? " (does any label count? see ignore_index)" : ""));
   } else if (run->item.last_of_eval && job.prepared->steps.evaluations_decide) {
     ActOnEvaluation(job, evaluated);
   }

@@ -1,5 +1,6 @@
 // Jobs that take turns and sub-models that wait for each other, as the controller decides: told to
 // the scheduler, waited for on the streams, and said to those who ask.
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/engine_loop.h"
 
@@ -40,7 +41,7 @@ void EngineLoop::ApplyTurns() {
 std::string EngineLoop::WhyText(JobId job) const {
   std::string why = scheduler_->Why(job);  // not const: it is moved out
   const std::optional<JobId> other = scheduler_->WhoseTurn(job);
-  if (!other) return why;
+  if (!other || !absl::StartsWith(why, "takes turns")) return why;
   const std::string words = co_run_->Words(job, *other);
   return words.empty() ? why : absl::StrCat(why, ": ", words);
 }

@@ -9,9 +9,9 @@ namespace ebb::runtime {
 namespace {
 
 absl::Status CheckUpdate(const JobUpdate& update, const ActiveJob& job) {
-  if (update.learning_rate &&
-      !(*update.learning_rate >= 0 && std::isfinite(*update.learning_rate))) {
-    return absl::InvalidArgumentError("learning_rate must be a finite number >= 0");
+  if (update.learning_rate && !(*update.learning_rate >= 0 && *update.learning_rate <= kMostRate)) {
+    return absl::InvalidArgumentError(absl::StrCat("learning_rate is ", *update.learning_rate,
+                                                   "; give a number from 0 to ", kMostRate));
   }
   if (update.weight && !(*update.weight > 0 && std::isfinite(*update.weight))) {
     return absl::InvalidArgumentError("weight must be a finite number > 0");

@@ -45,6 +45,9 @@ struct DataSource {
   int64_t batches = 0;  // the first that count; 0: all
 };
 
+// The largest learning rate: kernels compute in fp32, and beyond that it is no number.
+inline constexpr double kMostRate = 1e38;
+
 enum class ScheduleKind { kConstant, kStep, kCosine, kOneCycle, kPoints, kPlateau };
 enum class Interpolation { kHold, kLinear, kCosine };
 // The learning rate of step t (counted from 0) of T; warm-up scales it linearly from 0 over its

@@ -47,7 +47,9 @@ std::string Scheduler::Why(JobId id) const {
   const Job& job = impl_->job(id);
   const Lane& lane = impl_->lane(job.lane);
   if (!job.ready && !job.in_step) return "no step is ready";
-  if (!job.HasRoom()) return RunAhead(job);
+  // A step that waits for its turn would do so with room as well.
+  const Job* turn = job.in_step ? nullptr : impl_->WhoseTurn(job);
+  if (!job.HasRoom() && turn == nullptr) return RunAhead(job);
   if (job.in_step) {
     const std::string reason = MemoryReason(lane, EndOf(lane, job), job);
     return reason.empty() ? "runs" : reason;
@@ -57,9 +59,7 @@ std::string Scheduler::Why(JobId id) const {
     return absl::StrCat("its peak of ", FormatBytes(job.peak), " does not fit its lane of ",
                         FormatBytes(lane.state.size()));
   }
-  if (const Job* other = impl_->WhoseTurn(job); other != nullptr) {
-    return absl::StrCat("takes turns with j-", other->id.value());
-  }
+  if (turn != nullptr) return absl::StrCat("takes turns with j-", turn->id.value());
   const Job* bottom = lane.on(End::kBottom);
   const Job* top = lane.on(End::kTop);
   if (bottom != nullptr && top != nullptr) {

@@ -288,6 +288,17 @@ TEST_F(WireTest, WhatEvaluationsDecide) {
   EXPECT_EQ(job.keep, runtime::Keep::kBest);
   EXPECT_EQ(job.ema_decay, 0.99);
 
+  // Accuracies are to rise though nobody says so; what is said counts.
+  const runtime::JobSpec rises = Native({"data.val={file: " + root_.path() + "/val.csv}",
+                                         "stop.early={metric: val/accuracy, patience: 3}",
+                                         "schedule={plateau: {metric: val/top5}}"});
+  EXPECT_EQ(rises.early->metric.better, runtime::Better::kHigher);
+  EXPECT_EQ(rises.schedule.plateau.metric.better, runtime::Better::kHigher);
+  const runtime::JobSpec falls =
+      Native({"data.val={file: " + root_.path() + "/val.csv}",
+              "stop.early={metric: val/accuracy, mode: min, patience: 3}"});
+  EXPECT_EQ(falls.early->metric.better, runtime::Better::kLower);
+
   const runtime::JobSpec plain = Native({"schedule=plateau", "checkpoint.keep=last"});
   EXPECT_EQ(plain.schedule.plateau.metric.name, "val/loss");
   EXPECT_EQ(plain.schedule.plateau.metric.better, runtime::Better::kLower);
@@ -478,7 +489,9 @@ TEST_F(WireTest, ValuesOutOfRangeAreNamed) {
       {"optimizer={adam: {betas: [0.9]}}", "betas"},
       {"optimizer={adam: {betas: [0.9, 1.0]}}", "betas[1]"},
       {"optimizer.groups=[{lr_scale: 2}]", "optimizer.groups[0] needs match"},
-      {"ema.decay=1", "ema.decay must be below 1"},
+      {"ema.decay=1", "ema.decay is 1; give a number above 0 and below 1"},
+      {"ema={}", "ema.decay is 0"},
+      {"optimizer.sgd.lr=1e39", "lr"},
       {"ema.decay=-0.5", "ema.decay"},
       {"checkpoint.keep=[last, best]", "checkpoint.keep names more than one"},
       {"optimizer.clip_norm=0", "optimizer.clip_norm must be above 0"},

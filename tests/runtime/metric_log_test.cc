@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "runtime/active_job.h"
+
 namespace ebb::runtime {
 namespace {
 
@@ -18,6 +22,18 @@ TEST(MetricLog, GivesWhatWasAddedFromAnyPoint) {
     }
     log.Add({.name = "train/loss", .step = static_cast<int64_t>(size)});
   }
+}
+
+// A perfect score would mislead whoever decides by it.
+TEST(MetricSums, OfNothingAreNoNumber) {
+  StepProgram step;
+  for (const char* name : {"metric/loss.sum", "metric/loss.count"}) {
+    step.metrics.push_back(
+        step.graph.AddValue(name, {graph::DType::kF64, {}}, graph::Role::kMetric));
+  }
+  MetricSums sums;
+  sums.Add(step, std::vector<char>(16, 0), Bytes(8));
+  EXPECT_TRUE(std::isnan(sums.Take().at("loss")));
 }
 
 }  // namespace
