@@ -60,18 +60,13 @@ std::function<absl::Status(Config&, const std::string&)> SetInt(int Config::*fie
 }
 
 absl::Status SetPolicy(Config& config, const std::string& value) {
-  using scheduler::Policy;
-  for (const auto& [name, policy] : {std::pair<const char*, Policy>{"fair", Policy::kFair},
-                                     {"fifo", Policy::kFifo},
-                                     {"priority", Policy::kPriority},
-                                     {"shortest", Policy::kShortest},
-                                     {"even", Policy::kEven}}) {
-    if (value == name) {
-      config.policy = policy;
-      return absl::OkStatus();
-    }
+  const auto policy = scheduler::PolicyFromName(value);
+  if (!policy) {
+    return Invalid(
+        absl::StrCat("'", value, "' is not one of fair, fifo, priority, shortest, even"));
   }
-  return Invalid(absl::StrCat("'", value, "' is not one of fair, fifo, priority, shortest, even"));
+  config.policy = *policy;
+  return absl::OkStatus();
 }
 
 absl::Status SetCoRun(Config& config, const std::string& value) {
