@@ -171,6 +171,8 @@ absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolv
   runtime::JobSpec job;
   EBB_RETURN_IF_ERROR(LabelsFromWire(spec, &job));
   EBB_RETURN_IF_ERROR(BatchSizeFromWire(spec.batch_size(), &job));
+  EBB_RETURN_IF_ERROR(CheckCount("accumulate", spec.accumulate(), 0, 4096));
+  job.accumulate = std::max(1, static_cast<int>(spec.accumulate()));
   EBB_RETURN_IF_ERROR(BindFromWire(spec, &job));
   EBB_RETURN_IF_ERROR(LossFromWire(spec, &job));
   EBB_RETURN_IF_ERROR(OptimizerFromWire(spec, &job));

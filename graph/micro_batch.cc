@@ -69,6 +69,11 @@ absl::Status CheckBatch(const Graph& graph, const MicroBatchOptions& options) {
                                                    options.batch, " into ", options.parts,
                                                    " equal parts"));
   }
+  if (options.accumulate < 1 || options.parts % options.accumulate != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("micro-batches: ", options.parts,
+                                                   " parts do not make ", options.accumulate,
+                                                   " equal batches"));
+  }
   const int64_t size = options.batch / options.parts;
   for (const Value& value : graph.values) {
     if (value.role != Role::kInput) continue;
@@ -99,11 +104,15 @@ class Builder {
         loss_(part.loss),
         training_(training),
         parts_(options.parts),
+        batches_(options.accumulate),
         size_(options.batch / options.parts) {}
 
   absl::StatusOr<Graph> Run() {
     reduction_ = Reduction(part_, loss_);
-    EBB_ASSIGN_OR_RETURN(combination_, CombinationOf(reduction_));
+    if (batches_ <
+        parts_) {  // else every part is a batch of its own, and their losses are averaged
+      EBB_ASSIGN_OR_RETURN(combination_, CombinationOf(reduction_));
+    }
     EBB_ASSIGN_OR_RETURN(stream_stride_, StreamStride(part_, parts_));
     AddLeaves();
     EBB_ASSIGN_OR_RETURN(Updates updates, Updates::Create(&graph_, training_));
@@ -117,6 +126,7 @@ class Builder {
   }
 
  private:
+  size_t BatchOf(int p) const { return static_cast<size_t>(p / (parts_ / batches_)); }
   static std::string Named(int p, absl::string_view name) {
     return absl::StrCat("micro", p, "/", name);
   }
@@ -175,7 +185,7 @@ class Builder {
     return absl::OkStatus();
   }
 
-  // The labels of all parts, from data alone, and how many of them count.
+  // The labels of all parts, from data alone, and how many of each batch count.
   absl::Status CountLabels() {
     const std::vector<bool> needed = LiveNodes(part_, {reduction_->inputs[1]});
     for (const Node& node : part_.nodes) {
@@ -192,16 +202,21 @@ class Builder {
     HostTensor least = dtype == DType::kF64 ? HostTensor::Of<double>(dtype, {}, {0.25})
                                             : HostTensor::Of<float>(dtype, {}, {0.25F});
     const ValueId threshold = graph_.AddConstant("labels/threshold", std::move(least));
-    std::vector<ValueId> counts;
+    std::vector<std::vector<ValueId>> counts(static_cast<size_t>(batches_));
     for (int p = 0; p < parts_; ++p) {
       for (const Node& node : part_.nodes) {
         if (needed[node.id.index()]) EBB_RETURN_IF_ERROR(Copy(p, node));
       }
       EBB_ASSIGN_OR_RETURN(const ValueId labels, Operand(p, reduction_->inputs[1]));
       EBB_ASSIGN_OR_RETURN(const ValueId count, Count(p, labels, dtype, threshold));
-      counts.push_back(count);
+      counts[BatchOf(p)].push_back(count);
     }
-    EBB_ASSIGN_OR_RETURN(count_, graph_.Add("AddN", "labels/count", std::move(counts)));
+    for (std::vector<ValueId>& count : counts) {
+      const std::string name =
+          batches_ == 1 ? "labels/count" : absl::StrCat("labels/count", counts_.size());
+      EBB_ASSIGN_OR_RETURN(const ValueId all, graph_.Add("AddN", name, std::move(count)));
+      counts_.push_back(all);
+    }
     return absl::OkStatus();
   }
 
@@ -236,7 +251,22 @@ class Builder {
                       {{"axes", axes}, {"keepdims", int64_t{0}}});
   }
 
-  // Forward, loss and metrics of part p; returns what it adds to the loss of the batch.
+  // What part p adds to the loss of the step: its weight in its batch, times the batch's in the
+  // step.
+  absl::StatusOr<ValueId> ShareOf(int p) {
+    EBB_ASSIGN_OR_RETURN(ValueId share, Operand(p, loss_));
+    const auto name = [&](absl::string_view what) { return Named(p, what); };
+    if (combination_ == Combination::kCounted) {
+      EBB_ASSIGN_OR_RETURN(share,
+                           graph_.Add("Div", name(batches_ == 1 ? "loss.share" : "loss.part"),
+                                      {share, counts_[BatchOf(p)]}, {}, Phase::kLoss));
+    }
+    const int among = combination_ == Combination::kMean ? parts_ : batches_;
+    if (among == 1) return share;
+    return graph_.Add("Scale", name("loss.share"), {share}, {{"scale", 1.0 / among}}, Phase::kLoss);
+  }
+
+  // Forward, loss and metrics of part p; returns what it adds to the loss of the step.
   absl::StatusOr<ValueId> AddForward(int p) {
     const ValueId metric = part_.Find("metric/loss");
     std::vector<ValueId> sums;  // of the part's graph
@@ -248,14 +278,7 @@ class Builder {
         if (part_.value(output).role == Role::kMetric && output != metric) sums.push_back(output);
       }
     }
-    EBB_ASSIGN_OR_RETURN(ValueId share, Operand(p, loss_));
-    if (combination_ == Combination::kMean) {
-      EBB_ASSIGN_OR_RETURN(share, graph_.Add("Scale", Named(p, "loss.share"), {share},
-                                             {{"scale", 1.0 / parts_}}, Phase::kLoss));
-    } else if (combination_ == Combination::kCounted) {
-      EBB_ASSIGN_OR_RETURN(
-          share, graph_.Add("Div", Named(p, "loss.share"), {share, count_}, {}, Phase::kLoss));
-    }
+    EBB_ASSIGN_OR_RETURN(const ValueId share, ShareOf(p));
     EBB_RETURN_IF_ERROR(AddToMetric(p, "metric/loss", share));
     for (ValueId sum : sums) {
       EBB_ASSIGN_OR_RETURN(const ValueId mine, Operand(p, sum));
@@ -296,14 +319,15 @@ class Builder {
   const Graph& part_;
   const ValueId loss_;
   const TrainingOptions& training_;
-  const int parts_;
+  const int parts_;     // of the step
+  const int batches_;   // of the step
   const int64_t size_;  // samples of a part
   const Node* reduction_ = nullptr;
   Combination combination_ = Combination::kMean;
   int64_t stream_stride_ = 0;
 
   Graph graph_;
-  ValueId count_;                                      // kCounted: of the whole batch
+  std::vector<ValueId> counts_;                        // kCounted: of each batch
   std::vector<ValueId> leaves_;                        // by value of part_
   std::vector<std::vector<ValueId>> maps_;             // by part and value of part_
   std::vector<std::vector<bool>> copied_;              // by part and node of part_
@@ -317,7 +341,7 @@ absl::StatusOr<Graph> BuildMicroBatchedGraph(const Graph& part, const TrainingOp
                                              const MicroBatchOptions& options) {
   EBB_ASSIGN_OR_RETURN(const Objective objective, AddObjective(part, training));
   EBB_RETURN_IF_ERROR(CheckBatch(objective.graph, options));
-  EBB_RETURN_IF_ERROR(CheckNodes(objective.graph));
+  if (options.accumulate < options.parts) EBB_RETURN_IF_ERROR(CheckNodes(objective.graph));
   return Builder(objective, training, options).Run();
 }
 

@@ -370,7 +370,8 @@ absl::StatusOr<ExplainReport> EngineLoop::Explain(JobId id) const {
   const DeviceSpec& spec = device_->spec();
   report.numerics_key = absl::StrCat(
       "device=", spec.kind, " (", spec.name, ") threads_per_stream=", spec.threads_per_stream,
-      " batch=", job->prepared->spec.batch_size, " micro_batches=", PartsOf(job->prepared->spec));
+      " batch=", job->prepared->spec.batch_size, " micro_batches=", PartsOf(job->prepared->spec),
+      " accumulate=", job->prepared->spec.accumulate);
   return report;
 }
 

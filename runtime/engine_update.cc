@@ -57,7 +57,7 @@ absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
   std::string note;
   if (update.stop) {
     const int64_t steps = TotalSteps(*update.stop, job->prepared->steps.batches_per_epoch,
-                                     job->prepared->spec.batch_size);
+                                     job->prepared->spec.StepRows());
     job->sequence.SetTotalSteps(steps);
     note = EndInWords(steps, job->sequence.shape().total_steps, job->steps_done);
   }

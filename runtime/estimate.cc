@@ -108,7 +108,7 @@ absl::StatusOr<int64_t> AutoBatch(const JobSpec& spec, const AdmissionState& pre
                    .status(),
                "batch_size: auto"));
   BatchNeeds needs(unhurried, device, quantum, present.pool);
-  const int64_t rows = RowsOf(spec.train);
+  const int64_t rows = RowsOf(spec.train) / std::max(1, spec.accumulate);
   int64_t batch = needs.Largest(present, rows);
   if (batch == 0) batch = needs.Largest(WithoutJobs(present), rows);
   return std::max<int64_t>(1, RoundedBatch(batch));

@@ -103,6 +103,9 @@ struct JobSpec {
   std::map<std::string, std::string> bind;
   int64_t batch_size = 0;
   bool batch_auto = false;  // the engine chooses batch_size when the job comes
+  int accumulate = 1;       // batches whose gradients, averaged, make one step
+  // Rows that a training step reads.
+  int64_t StepRows() const { return batch_size * accumulate; }
   graph::LossSpec loss;
   std::string target_field;  // data field that feeds loss.target; "" = bind of it or the same name
   std::vector<graph::MetricSpec> metrics;

@@ -1,4 +1,5 @@
-// A job that trains in micro-batches: its training graph from the model at a part of the batch.
+// A job whose step is no single batch: it trains in micro-batches, from the model at a part of the
+// batch, or accumulates the gradients of several batches.
 // Free functions without state.
 #pragma once
 
@@ -23,14 +24,17 @@ struct MicroBatchChoice {
   bool separable = false;  // the model could be trained in parts
 };
 
-// How many parts a step has. Before the engine has chosen (micro_batch_choice.h), 1.
+// How many parts a batch has. Before the engine has chosen (micro_batch_choice.h), 1.
 inline int PartsOf(const JobSpec& spec) { return std::max(1, spec.ladder.micro_batches); }
 
 // InvalidArgument: not a number of equal parts of the batch.
 absl::Status CheckMicroBatches(const JobSpec& spec);
+// InvalidArgument: no number of batches, or a step of too many rows.
+absl::Status CheckAccumulate(const JobSpec& spec);
 
-// The training graph of the job, whose model at the whole batch is `forward`; in micro-batches
-// where the spec says so. Unimplemented names the node for which that cannot be.
+// The training graph of the job, whose model at the whole batch is `forward`; over several batches
+// and in micro-batches where the spec says so. Unimplemented names the node for which that cannot
+// be.
 absl::StatusOr<graph::Graph> TrainingGraphOf(const JobSpec& spec, const graph::Graph& forward,
                                              const graph::TrainingOptions& training);
 

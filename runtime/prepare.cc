@@ -78,12 +78,14 @@ int64_t ClassesOf(const Graph& graph, ValueId input, Slices slices, int64_t* ign
 }
 
 // Planning takes quadratic time, and while a job is prepared a thread is busy with it.
-absl::Status CheckNodes(const Graph& train) {
+absl::Status CheckNodes(const JobSpec& spec, const Graph& train) {
   constexpr size_t kMostNodes = 16384;
   if (train.nodes.size() <= kMostNodes) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(
       "the model's training graph has ", train.nodes.size(), " nodes; this version plans at most ",
-      kMostNodes, ": build the model of fewer, larger operations"));
+      kMostNodes, ": ",
+      spec.accumulate > 1 ? "lower accumulate, or raise batch_size by as much as it falls"
+                          : "build the model of fewer, larger operations"));
 }
 
 // The device's form of `graph`, ready to be launched.
@@ -99,6 +101,7 @@ std::string PartsInWords(const JobSpec& spec, const StepProgram& step) {
   const int parts = PartsOf(spec);
   std::string words =
       absl::StrCat("trains in ", parts, " micro-batches of ", spec.batch_size / parts);
+  if (spec.accumulate > 1) absl::StrAppend(&words, " for each of ", spec.accumulate, " batches");
   if (step.program != nullptr) {  // else it is one of the ladder's levels that runs
     absl::StrAppend(&words, ": a step needs ", FormatBytes(step.plan.peak),
                     " beside the job's state");
@@ -110,7 +113,8 @@ std::string PartsInWords(const JobSpec& spec, const StepProgram& step) {
 absl::Status BindData(const JobSpec& spec, const DataSource& source, data::BatchSource::Order order,
                       StepProgram* step, data::BatchSource* batches) {
   batches->data = source.data;
-  batches->batch_size = spec.batch_size;
+  batches->batch_size =
+      order == data::BatchSource::Order::kShuffled ? spec.StepRows() : spec.batch_size;
   batches->rows = source.rows;
   if (batches->rows.empty() && source.data != nullptr) {
     for (int64_t r = 0; r < source.data->rows(); ++r) batches->rows.push_back(r);
@@ -178,6 +182,7 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
   }
   if (!(spec.weight > 0)) return absl::InvalidArgumentError("resources.weight must be positive");
   EBB_RETURN_IF_ERROR(Annotate(CheckMaxInFlight(spec.max_in_flight), "resources"));
+  EBB_RETURN_IF_ERROR(CheckAccumulate(spec));
   EBB_RETURN_IF_ERROR(CheckMicroBatches(spec));
   EBB_RETURN_IF_ERROR(CheckDecisions(spec));
   return purpose == Purpose::kSizes ? absl::OkStatus() : CheckData(spec, device);
@@ -200,7 +205,7 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
                                         .clip = spec.clip,
                                         .ema_decay = spec.ema_decay};
   EBB_ASSIGN_OR_RETURN(Graph train, TrainingGraphOf(spec, imported.graph, training));
-  EBB_RETURN_IF_ERROR(CheckNodes(train));
+  EBB_RETURN_IF_ERROR(CheckNodes(spec, train));
   if (values == Values::kMake) {
     EBB_RETURN_IF_ERROR(CheckInitialValues(train, imported.weights));
   }
@@ -232,7 +237,7 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
 
   job->steps.batches_per_epoch = job->sources[0].BatchesPerEpoch();
   job->steps.eval_batches = spec.val ? job->sources[1].BatchesPerEpoch() : 0;
-  job->steps.total_steps = TotalSteps(spec.stop, job->steps.batches_per_epoch, spec.batch_size);
+  job->steps.total_steps = TotalSteps(spec.stop, job->steps.batches_per_epoch, spec.StepRows());
   job->steps.eval_every_steps = spec.evaluate.every_steps;
   job->steps.eval_every_epochs = spec.evaluate.every_epochs;
   if (!spec.evaluate.every_steps && !spec.evaluate.every_epochs) job->steps.eval_every_epochs = 1;

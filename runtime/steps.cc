@@ -8,7 +8,7 @@
 
 namespace ebb::runtime {
 
-int64_t TotalSteps(const StopSpec& stop, int64_t batches_per_epoch, int64_t batch_size) {
+int64_t TotalSteps(const StopSpec& stop, int64_t batches_per_epoch, int64_t step_rows) {
   double total = 9e15;  // exactly representable
   if (stop.steps) total = std::min(total, static_cast<double>(*stop.steps));
   if (stop.epochs) {
@@ -16,7 +16,7 @@ int64_t TotalSteps(const StopSpec& stop, int64_t batches_per_epoch, int64_t batc
   }
   if (stop.samples) {
     total = std::min(
-        total, std::ceil(static_cast<double>(*stop.samples) / static_cast<double>(batch_size)));
+        total, std::ceil(static_cast<double>(*stop.samples) / static_cast<double>(step_rows)));
   }
   return static_cast<int64_t>(std::max(total, 0.0));
 }

@@ -24,7 +24,7 @@ struct StepItem {
 
 // Total optimizer steps of a stopping rule; batches_per_epoch > 0 unless there is no data: then the
 // rule has no epochs.
-int64_t TotalSteps(const StopSpec& stop, int64_t batches_per_epoch, int64_t batch_size);
+int64_t TotalSteps(const StopSpec& stop, int64_t batches_per_epoch, int64_t step_rows);
 
 // Where a job ends whose end has been moved to `asked`, but not below the steps that it has done or
 // prepared: at `end`. Empty: where it was asked to, with a step still to do.

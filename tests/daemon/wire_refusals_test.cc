@@ -31,7 +31,6 @@ TEST_F(WireTest, WhatIsNotSupportedIsRefusedByName) {
       {"data.augment.train=[hflip]", "data.augment"},
       {"data.train.drop_last=false", "data.train.drop_last: false"},
       {"data.val={file: x, drop_last: true}", "data.val.drop_last: true"},
-      {"accumulate=4", "accumulate"},
       {"optimizer.groups=[{match: a, use: adam}]", "optimizer.groups[0].use"},
       {"optimizer={rowwise_adagrad: {lr: 1}}", "optimizer.rowwise_adagrad"},
       {"metrics=[loss, macro_f1]", "metrics[1].kind: macro_f1"},
@@ -127,7 +126,7 @@ TEST(Supported, EveryLeafOfTheSchemaIsActedOnOrRefusedByItsName) {
                   "model.bn.freeze_stats", "data.train.images", "data.train.feed",
                   "data.train.batch_size", "data.train.batches", "data.train.schema",
                   "data.val.images", "data.val.feed", "data.val.batch_size", "data.val.schema",
-                  "data.val.drop_last", "data.augment", "accumulate", "optimizer.rowwise_adagrad",
+                  "data.val.drop_last", "data.augment", "optimizer.rowwise_adagrad",
                   "optimizer.groups.use", "stop.device_time", "checkpoint.every", "loss_scale"));
 }
 
@@ -146,6 +145,8 @@ TEST_F(WireTest, ValuesOutOfRangeAreNamed) {
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"batch_size=0", "batch_size is 0"},
       {"batch_size=-3", "batch_size"},
+      {"accumulate=-1", "accumulate"},
+      {"accumulate=5000", "accumulate is 5000"},
       {"optimizer.sgd.lr=-1", "lr"},
       {"optimizer.sgd.momentum=-0.1", "optimizer.sgd.momentum"},
       {"optimizer.sgd.nesterov=true", "nesterov"},

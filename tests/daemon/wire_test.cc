@@ -257,7 +257,7 @@ TEST_F(WireTest, AnEstimateReadsTheModelAndNothingElse) {
   ASSERT_TRUE(job->val.has_value());
   EXPECT_EQ(job->model.weights, nullptr);
   for (const std::string bad :
-       {"data.train.label_column=-2", "data={train: {}}", "stop.steps=0", "accumulate=3"}) {
+       {"data.train.label_column=-2", "data={train: {}}", "stop.steps=0", "accumulate=-3"}) {
     const absl::Status status =
         JobSpecFromWire(With({bad}), resolver_.get(), Files::kModel).status();
     EXPECT_FALSE(status.ok()) << bad;

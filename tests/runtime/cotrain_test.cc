@@ -29,6 +29,8 @@ std::vector<JobOptions> Subjects() {
                    .patience = 2};
     spec->evaluate.every_steps = 3;
   };
+  subjects[3].batch = 24;
+  subjects[3].also = [](runtime::JobSpec* spec) { spec->accumulate = 2; };  // of batch statistics
   return subjects;
 }
 
