@@ -143,12 +143,16 @@ absl::StatusOr<std::shared_ptr<const std::vector<int64_t>>> Resolver::Index(
   return Holding(std::move(share), *std::move(rows));
 }
 
-absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::Load(absl::string_view reference,
-                                                                    const data::CsvOptions& csv) {
-  return LoadAs(reference, absl::StrCat("rows ", csv.label_column),
-                [&](absl::string_view bytes, const data::Reserve& reserve) {
-                  return data::ParseDataSet(bytes, csv, data::kMaxDataSetBytes, reserve);
-                });
+absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::Load(
+    absl::string_view reference, const data::FileOptions& options) {
+  std::string how = absl::StrCat("rows ", options.csv.label_column);
+  for (const data::SparseRule& rule : options.sparse) {
+    absl::StrAppend(&how, " ", rule.match.size(), ":", rule.match, " ", rule.pad_to, " ",
+                    rule.pad_value, " ", static_cast<int>(rule.overlong));
+  }
+  return LoadAs(reference, how, [&](absl::string_view bytes, const data::Reserve& reserve) {
+    return data::ParseDataSet(bytes, options, data::kMaxDataSetBytes, reserve);
+  });
 }
 
 absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::LoadTokens(

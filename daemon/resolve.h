@@ -38,7 +38,7 @@ class Resolver {
   absl::StatusOr<std::shared_ptr<const std::vector<int64_t>>> Index(absl::string_view reference);
   // The same content is loaded once as long as someone holds it.
   absl::StatusOr<std::shared_ptr<const data::DataSet>> Load(absl::string_view reference,
-                                                            const data::CsvOptions& csv);
+                                                            const data::FileOptions& options);
   absl::StatusOr<std::shared_ptr<const data::DataSet>> LoadTokens(
       absl::string_view reference, const data::TokenOptions& options);
   const HostBudget& budget() const { return budget_; }

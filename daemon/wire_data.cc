@@ -6,6 +6,7 @@
 #include "daemon/wire.h"
 #include "daemon/wire_check.h"
 #include "data/slice.h"
+#include "data/sparse.h"
 
 namespace ebb::daemon {
 namespace {
@@ -14,7 +15,7 @@ absl::Status Invalid(absl::string_view message) { return absl::InvalidArgumentEr
 
 // How the bytes of a source become rows, and how many count. No file is read for it.
 struct Reading {
-  data::CsvOptions csv;
+  data::FileOptions file;
   data::TokenOptions tokens;
   int64_t batches = 0;
 };
@@ -24,6 +25,9 @@ absl::Status TokensFromWire(absl::string_view field, const v1::DataSource& wire,
   if (wire.has_label_column()) {
     return Invalid(absl::StrCat(field, ".label_column is for CSV; bind targets to a slice of ",
                                 "\"tokens\", such as \"tokens[1:]\""));
+  }
+  if (wire.sparse_size() > 0) {
+    return Invalid(absl::StrCat(field, ".sparse is for the features of a file; tokens have none"));
   }
   tokens->window = wire.window();
   if (wire.range_size() != 0 && wire.range_size() != 2) {
@@ -51,7 +55,7 @@ absl::Status TokensFromWire(absl::string_view field, const v1::DataSource& wire,
 }
 
 absl::Status FileFromWire(absl::string_view field, const v1::DataSource& wire,
-                          data::CsvOptions* csv) {
+                          data::FileOptions* options) {
   const char* only_tokens = wire.window() != 0       ? "window"
                             : wire.range_size() != 0 ? "range"
                             : wire.token_type() != 0 ? "token_type"
@@ -64,9 +68,16 @@ absl::Status FileFromWire(absl::string_view field, const v1::DataSource& wire,
   if (wire.has_label_column()) {
     EBB_RETURN_IF_ERROR(CheckCount(absl::StrCat(field, ".label_column"), wire.label_column(), -1,
                                    std::numeric_limits<int>::max()));
-    csv->label_column = static_cast<int>(wire.label_column());
+    options->csv.label_column = static_cast<int>(wire.label_column());
   }
-  return absl::OkStatus();
+  for (const v1::DataSource::Sparse& rule : wire.sparse()) {
+    options->sparse.push_back({.match = rule.match(),
+                               .pad_to = rule.pad_to(),
+                               .pad_value = rule.pad_value(),
+                               .overlong = rule.truncate() ? data::SparseRule::Overlong::kCut
+                                                           : data::SparseRule::Overlong::kRefuse});
+  }
+  return Annotate(data::CheckSparseRules(options->sparse), field);
 }
 
 absl::StatusOr<Reading> ReadingFromWire(absl::string_view field, const v1::DataSource& wire) {
@@ -78,7 +89,7 @@ absl::StatusOr<Reading> ReadingFromWire(absl::string_view field, const v1::DataS
   if (wire.has_tokens()) {
     EBB_RETURN_IF_ERROR(TokensFromWire(field, wire, &reading.tokens));
   } else if (wire.has_file()) {
-    EBB_RETURN_IF_ERROR(FileFromWire(field, wire, &reading.csv));
+    EBB_RETURN_IF_ERROR(FileFromWire(field, wire, &reading.file));
   } else {
     return Invalid(absl::StrCat(field, " needs file or tokens"));
   }
@@ -109,7 +120,7 @@ absl::StatusOr<runtime::DataSource> SourceFromWire(absl::string_view field,
   runtime::DataSource source{.batches = reading.batches};
   if (files == Files::kModel) return source;
   auto loaded = wire.has_tokens() ? resolver->LoadTokens(wire.tokens(), reading.tokens)
-                                  : resolver->Load(wire.file(), reading.csv);
+                                  : resolver->Load(wire.file(), reading.file);
   if (!loaded.ok()) {
     return Annotate(loaded.status(), absl::StrCat(field, wire.has_tokens() ? ".tokens" : ".file"));
   }

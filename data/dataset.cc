@@ -8,12 +8,15 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/safetensors.h"
 #include "base/status.h"
 #include "data/csv.h"
 #include "data/decode.h"
 #include "data/gzip.h"
 #include "data/idx.h"
 #include "data/npy.h"
+#include "data/safetensors.h"
+#include "data/sparse.h"
 
 namespace ebb::data {
 namespace {
@@ -23,7 +26,7 @@ using graph::HostTensor;
 using Fields = std::map<std::string, HostTensor>;
 
 constexpr absl::string_view kKnownFormats =
-    ".npz, .npy, IDX and comma-separated text are, each also gzipped";
+    ".npz, .npy, safetensors, IDX and comma-separated text are, each also gzipped";
 
 // Formats that people try, so that the message can name them.
 struct Foreign {
@@ -96,12 +99,13 @@ absl::Status Ask(const Reserve& reserve, Bytes bytes) {
 
 absl::StatusOr<Fields> ParseFields(absl::string_view bytes, const CsvOptions& csv, Bytes limit,
                                    const Reserve& reserve) {
-  const bool text = !IsZip(bytes) && !IsNpy(bytes) && !IsIdx(bytes);
+  const bool text = !IsZip(bytes) && !IsNpy(bytes) && !IsIdx(bytes) && !IsSafetensors(bytes);
   if (!text && csv.label_column != CsvOptions().label_column) {
     return absl::InvalidArgumentError(
         "label_column is for CSV; arrays have names: bind the label to one of them");
   }
   if (IsZip(bytes)) return ParseNpz(bytes, limit, reserve);
+  if (IsSafetensors(bytes)) return ParseSafetensors(bytes, limit, reserve);
   if (!text) {
     EBB_RETURN_IF_ERROR(Ask(reserve, Bytes(static_cast<int64_t>(bytes.size()))));
     return OneField(IsNpy(bytes) ? ParseNpy(bytes) : ParseIdx(bytes));
@@ -218,13 +222,14 @@ Bytes DataSet::bytes() const {
 }
 
 absl::StatusOr<std::shared_ptr<const DataSet>> ParseDataSet(absl::string_view bytes,
-                                                            const CsvOptions& csv, Bytes limit,
+                                                            const FileOptions& options, Bytes limit,
                                                             const Reserve& reserve) {
   if (bytes.empty()) return absl::InvalidArgumentError("the data set is empty (0 bytes)");
   try {
     std::string storage;
     EBB_ASSIGN_OR_RETURN(bytes, Unpack(bytes, limit, reserve, &storage));
-    EBB_ASSIGN_OR_RETURN(Fields fields, ParseFields(bytes, csv, limit, reserve));
+    EBB_ASSIGN_OR_RETURN(Fields fields, ParseFields(bytes, options.csv, limit, reserve));
+    EBB_ASSIGN_OR_RETURN(fields, PadSparse(std::move(fields), options.sparse, limit, reserve));
     return DataSet::Create(std::move(fields));
   } catch (const std::bad_alloc&) {
     return OutOfHostMemory();

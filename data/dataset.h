@@ -50,20 +50,34 @@ constexpr Bytes kMaxDataSetBytes = GiB(16);
 // is its result. Empty: nobody is asked.
 using Reserve = std::function<absl::Status(Bytes)>;
 
-// The format is told by content, not by file name: .npz and .npy (versions 1 to 3, C order; f2 f4
-// f8 i1 u1 i2 u2 i4 u4 i8 b1 of either byte order), IDX (MNIST's), CSV with or without a header;
-// each also gzipped. A lone array (.npy, IDX) is the field "data". Types that graphs lack are
-// widened: f2 -> f32, i1 i2 u2 -> i32, u4 -> i64.
 struct CsvOptions {
   // Column that becomes the field "label", from 0; negative counts from the end, -1 = last. Its
   // type is i64, or f32 when a value is not whole. All other columns are the f32 field "x", in file
   // order.
   int label_column = -1;
 };
+
+// How the rows of a sparse feature (data/sparse.h) become rows of one length.
+struct SparseRule {
+  std::string match;   // glob over features
+  int64_t pad_to = 0;  // indices of a row
+  int64_t pad_value = 0;
+  enum class Overlong { kRefuse, kCut } overlong = Overlong::kRefuse;
+};
+
+struct FileOptions {
+  CsvOptions csv;
+  std::vector<SparseRule> sparse;
+};
+
+// The format is told by content, not by file name: .npz and .npy (versions 1 to 3, C order; f2 f4
+// f8 i1 u1 i2 u2 i4 u4 i8 b1 of either byte order), safetensors, IDX (MNIST's), CSV with or without
+// a header; each also gzipped. A lone array (.npy, IDX) is the field "data". Types that graphs lack
+// are widened: f2 -> f32, i1 i2 u2 -> i32, u4 -> i64.
 // InvalidArgument: damaged or inconsistent, with the place. Unimplemented: a format or element type
 // that is not supported, by name. ResourceExhausted: it unpacks to more than `limit`.
 absl::StatusOr<std::shared_ptr<const DataSet>> ParseDataSet(absl::string_view bytes,
-                                                            const CsvOptions& csv = {},
+                                                            const FileOptions& options = {},
                                                             Bytes limit = kMaxDataSetBytes,
                                                             const Reserve& reserve = {});
 // A 1-D integer array (.npy, .npz with one array, or text with one number a line), as it is: that

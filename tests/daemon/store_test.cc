@@ -272,9 +272,7 @@ TEST_F(ResolverTest, TheSameContentIsLoadedOnce) {
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_EQ(*first, *resolver.Load(b, {}));
   EXPECT_EQ(*first, *resolver.Load("store:c.csv", {}));
-  data::CsvOptions other;
-  other.label_column = 0;
-  EXPECT_NE(*first, *resolver.Load(a, other));
+  EXPECT_NE(*first, *resolver.Load(a, {.csv = {.label_column = 0}}));
   EXPECT_EQ((*first)->rows(), 3);
 }
 

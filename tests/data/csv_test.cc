@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::shared_ptr<const DataSet> Parse(const std::string& text, const CsvOptions& options = {}) {
-  auto set = ParseDataSet(text, options);
+  auto set = ParseDataSet(text, {.csv = options});
   EXPECT_TRUE(set.ok()) << set.status();
   return set.ok() ? *set : nullptr;
 }
@@ -27,7 +27,7 @@ absl::Span<const int64_t> Label(const std::shared_ptr<const DataSet>& set) {
 }
 
 std::string Error(const std::string& text, const CsvOptions& options = {}) {
-  const auto set = ParseDataSet(text, options);
+  const auto set = ParseDataSet(text, {.csv = options});
   return set.ok() ? "accepted" : std::string(set.status().message());
 }
 

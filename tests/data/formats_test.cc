@@ -28,7 +28,7 @@ graph::HostTensor OnlyField(const std::string& file) {
 
 std::string Error(const std::string& file, const CsvOptions& csv = {},
                   Bytes limit = kMaxDataSetBytes) {
-  const absl::StatusOr<Set> set = ParseDataSet(file, csv, limit);
+  const absl::StatusOr<Set> set = ParseDataSet(file, {.csv = csv}, limit);
   return set.ok() ? "accepted" : set.status().ToString();
 }
 
@@ -57,9 +57,42 @@ TEST(Npy, ReadsEveryElementTypeAndWidensWhatGraphsLack) {
   EXPECT_THAT(flags.as<uint8_t>(), ElementsAre(0, 1, 1));
 }
 
+TEST(Safetensors, TensorsAreFieldsAndAreWidened) {
+  const absl::StatusOr<Set> set = ParseDataSet(Fixture("plain.safetensors"));
+  ASSERT_TRUE(set.ok()) << set.status();
+  const auto& fields = (*set)->fields();
+  EXPECT_EQ((*set)->rows(), 4);
+  ASSERT_EQ(fields.size(), 6u);
+  EXPECT_EQ(TypeOf(fields.at("x")), "f32[4,3]");
+  EXPECT_EQ(fields.at("x").as<float>()[11], 2.75);
+  EXPECT_THAT(fields.at("half").as<float>(), ElementsAre(1.5, -2, 0, 65504));
+  EXPECT_THAT(fields.at("label").as<int64_t>(), ElementsAre(0, 1, 2, -1));
+  EXPECT_THAT(fields.at("u16").as<int32_t>(), ElementsAre(1, 2, 3, 65535));
+  EXPECT_THAT(fields.at("flag").as<uint8_t>(), ElementsAre(1, 0, 1, 1));
+  EXPECT_EQ(TypeOf(fields.at("u8")), "u8[4,2]");
+}
+
+TEST(Safetensors, WhatIsNoDataSetIsRefusedInWords) {
+  const auto file = [](const std::string& header, const std::string& data) {
+    const char length[] = {static_cast<char>(header.size()), 0, 0, 0, 0, 0, 0, 0};
+    return std::string(length, 8) + header + data;
+  };
+  EXPECT_THAT(Error(file(R"({"w":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}})", "ab")),
+              AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("tensor \"w\""), HasSubstr("BF16")));
+  EXPECT_THAT(Error(file(R"({"w":{"dtype":"U8","shape":[3],"data_offsets":[0,2]}})", "ab")),
+              HasSubstr("= 3 bytes, but 2 bytes follow"));
+  EXPECT_THAT(Error(file(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+                         R"("w":{"dtype":"U8","shape":[],"data_offsets":[1,2]}})",
+                         "ab")),
+              HasSubstr("\"w\" is a scalar"));
+  EXPECT_THAT(Error(file("{}", "")), HasSubstr("there is no tensor in it"));
+  EXPECT_THAT(Error(Fixture("plain.safetensors"), {}, Bytes(40)),
+              AllOf(HasSubstr("RESOURCE_EXHAUSTED"), HasSubstr("limit of 40 B")));
+}
+
 TEST(Npy, ALabelColumnIsRefusedSinceArraysHaveNoColumns) {
   const absl::Status status =
-      ParseDataSet(Npy("<f4", "(1,)", BytesOf<float>({1})), {.label_column = 0}).status();
+      ParseDataSet(Npy("<f4", "(1,)", BytesOf<float>({1})), {.csv = {.label_column = 0}}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("label_column is for CSV"));
 }

@@ -14,6 +14,7 @@ namespace {
 struct Case {
   const char* name;
   std::string file;
+  std::vector<SparseRule> sparse = {};
 };
 
 std::vector<Case> Cases() {
@@ -25,6 +26,8 @@ std::vector<Case> Cases() {
       {"npz compressed", Fixture("compressed.npz")},
       {"npz plain zip", Zip({{"a.npy", npy}, {"b.npy", npy}}, ZipMethod::kDeflate)},
       {"idx", Idx(0x0D, {2, 1, 3}, BytesOf<float>(std::vector<float>(6, 1)))},
+      {"safetensors", Fixture("plain.safetensors")},
+      {"sparse npz", Fixture("sparse.npz"), {{"*", 3}}},
       {"csv", "a,\"b \"\"c\"\"\",d\r\n1,2.5e-1,3\n\n\"4\",nan,6\n"},
       {"gzip", Gzip("1,2,3\n4,5,6\n7,8,9\n") + Gzip("1,2,3\n")},
       {"gzipped npy", Gzip(npy)},
@@ -32,8 +35,8 @@ std::vector<Case> Cases() {
 }
 
 // Whatever comes out of a damaged file is consistent.
-void Parse(const std::string& file) {
-  const auto set = ParseDataSet(file, {}, MiB(16));
+void Parse(const std::string& file, const std::vector<SparseRule>& sparse = {}) {
+  const auto set = ParseDataSet(file, {.sparse = sparse}, MiB(16));
   if (set.ok()) {
     EXPECT_GT((*set)->rows(), 0);
     EXPECT_LE((*set)->bytes(), MiB(64));  // the limit, widened four times at most
@@ -50,13 +53,14 @@ void Parse(const std::string& file) {
 TEST(HostileData, SurvivesATruncationAtEveryLength) {
   for (const Case& test : Cases()) {
     SCOPED_TRACE(test.name);
-    ASSERT_TRUE(ParseDataSet(test.file).ok()) << ParseDataSet(test.file).status();
+    const FileOptions options{.sparse = test.sparse};
+    ASSERT_TRUE(ParseDataSet(test.file, options).ok()) << ParseDataSet(test.file, options).status();
     for (size_t length = 0; length < test.file.size(); ++length) {
       const std::string cut = test.file.substr(0, length);
-      Parse(cut);
+      Parse(cut, test.sparse);
       // Text may end anywhere; binary formats know their length.
       if (std::string(test.name) != "csv" && std::string(test.name) != "gzip") {
-        EXPECT_FALSE(ParseDataSet(cut).ok()) << "cut to " << length << " bytes";
+        EXPECT_FALSE(ParseDataSet(cut, options).ok()) << "cut to " << length << " bytes";
       }
     }
   }
@@ -73,7 +77,7 @@ TEST(HostileData, MemoryIsAskedForBeforeItIsTaken) {
   for (const Case& test : cases) {
     SCOPED_TRACE(test.name);
     Bytes asked;
-    const auto set = ParseDataSet(test.file, {}, GiB(1), [&](Bytes bytes) {
+    const auto set = ParseDataSet(test.file, {.sparse = test.sparse}, GiB(1), [&](Bytes bytes) {
       asked += bytes;
       return absl::OkStatus();
     });
@@ -84,7 +88,7 @@ TEST(HostileData, MemoryIsAskedForBeforeItIsTaken) {
     const Bytes given = asked / 2;
     Bytes left = given;
     const absl::Status refusal = absl::ResourceExhaustedError("no more");
-    const auto less = ParseDataSet(test.file, {}, GiB(1), [&](Bytes bytes) {
+    const auto less = ParseDataSet(test.file, {.sparse = test.sparse}, GiB(1), [&](Bytes bytes) {
       if (bytes > left) return refusal;
       left -= bytes;
       return absl::OkStatus();
@@ -119,14 +123,15 @@ TEST(HostileData, SurvivesRandomDamage) {
             break;
         }
       }
-      Parse(file);
+      Parse(file, test.sparse);
     }
   }
 }
 
 TEST(HostileData, SurvivesNoiseBehindEveryMagic) {
-  const std::string magics[] = {std::string("\x93NUMPY\x01\x00", 8), "PK\x03\x04", "\x1f\x8b\x08",
-                                std::string("\0\0\x08\x02", 4), "1,2\n"};
+  const std::string magics[] = {
+      std::string("\x93NUMPY\x01\x00", 8), "PK\x03\x04", "\x1f\x8b\x08",
+      std::string("\0\0\x08\x02", 4),      "1,2\n",      std::string("\x20\0\0\0\0\0\0\0{", 9)};
   for (const std::string& magic : magics) {
     for (unsigned seed = 0; seed < 1000; ++seed) {
       SCOPED_TRACE(seed);
