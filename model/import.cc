@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "model/fuse.h"
 #include "model/host_fold.h"
 #include "model/onnx_context.h"
 #include "model/onnx_ops.h"
@@ -49,6 +50,7 @@ class Importer {
     EBB_RETURN_IF_ERROR(AddConstants());
     for (int index : survey_.order) EBB_RETURN_IF_ERROR(Convert(index));
     EBB_RETURN_IF_ERROR(SetOutputs());
+    EBB_ASSIGN_OR_RETURN(out(), FuseLayers(out()));
     WarnAboutExport();
     state_.result.opset = opset_;
     EBB_RETURN_IF_ERROR(graph::Verify(state_.result.graph));

@@ -100,16 +100,15 @@ absl::Status LayerNormalization(ConvertContext& c) {
 
 absl::Status RmsNormalization(ConvertContext& c) {
   EBB_ASSIGN_OR_RETURN(const Ints axes, TrailingAxes(c));
+  const Shape& x_shape = c.shape(0);
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
-  EBB_ASSIGN_OR_RETURN(const ValueId scale, c.Weight(1));
-  EBB_ASSIGN_OR_RETURN(const ValueId square, c.Emit("Mul", {x, x}));
-  EBB_ASSIGN_OR_RETURN(const ValueId mean,
-                       c.Emit("ReduceMean", {square}, {{"axes", axes}, {"keepdims", int64_t{1}}}));
-  EBB_ASSIGN_OR_RETURN(const ValueId shifted,
-                       c.Emit("Scale", {mean}, {{"shift", c.Float("epsilon", 1e-5)}}));
-  EBB_ASSIGN_OR_RETURN(const ValueId deviation, c.Emit("Sqrt", {shifted}));
-  EBB_ASSIGN_OR_RETURN(const ValueId normal, c.Emit("Div", {x, deviation}));
-  return c.Result("Mul", {normal, scale});
+  EBB_ASSIGN_OR_RETURN(const ValueId scale,
+                       AsTrailing(c, 1, Ints(x_shape.begin() + axes.front(), x_shape.end())));
+  EBB_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                       c.EmitAll("RmsNorm", {x, scale},
+                                 {{"axis", axes.front()}, {"epsilon", c.Float("epsilon", 1e-5)}}));
+  c.SetOutput(0, outputs[0]);
+  return absl::OkStatus();
 }
 
 absl::Status Lrn(ConvertContext& c) {

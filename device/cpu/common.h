@@ -31,6 +31,7 @@ absl::Span<const KernelRow> ConvKernels();
 absl::Span<const KernelRow> PoolKernels();
 absl::Span<const KernelRow> BatchNormKernels();
 absl::Span<const KernelRow> LayerNormKernels();
+absl::Span<const KernelRow> RmsNormKernels();
 absl::Span<const KernelRow> LrnKernels();
 absl::Span<const KernelRow> SoftmaxKernels();
 absl::Span<const KernelRow> MovementKernels();

@@ -19,9 +19,10 @@ absl::flat_hash_map<absl::string_view, KernelFactory> AllKernels() {
   absl::flat_hash_map<absl::string_view, KernelFactory> table;
   for (const auto rows :
        {cpu::UnaryKernels(), cpu::BinaryKernels(), cpu::MatmulKernels(), cpu::ConvKernels(),
-        cpu::PoolKernels(), cpu::BatchNormKernels(), cpu::LayerNormKernels(), cpu::LrnKernels(),
-        cpu::SoftmaxKernels(), cpu::MovementKernels(), cpu::GatherKernels(), cpu::ReduceKernels(),
-        cpu::LossKernels(), cpu::MetricKernels(), cpu::UpdateKernels(), cpu::RandomKernels()}) {
+        cpu::PoolKernels(), cpu::BatchNormKernels(), cpu::LayerNormKernels(), cpu::RmsNormKernels(),
+        cpu::LrnKernels(), cpu::SoftmaxKernels(), cpu::MovementKernels(), cpu::GatherKernels(),
+        cpu::ReduceKernels(), cpu::LossKernels(), cpu::MetricKernels(), cpu::UpdateKernels(),
+        cpu::RandomKernels()}) {
     for (const KernelRow& row : rows) table.emplace(row.op, row.make);
   }
   return table;

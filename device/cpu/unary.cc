@@ -92,6 +92,14 @@ struct HardSwish {
     return x > -3.0f ? middle : 0.0f;
   }
 };
+struct Silu {
+  explicit Silu(const Attrs&) {}
+  EBB_INLINE float operator()(float x) const { return x * Sigmoid(x); }
+  EBB_INLINE float operator()(float dy, float x) const {
+    const float s = Sigmoid(x);
+    return dy * (s * (1.0f + x * (1.0f - s)));
+  }
+};
 struct Softplus {
   explicit Softplus(const Attrs&) {}
   EBB_INLINE float operator()(float x) const {
@@ -273,6 +281,8 @@ constexpr KernelRow kRows[] = {
     {"Scale", Unary<ScaleOp>},
     {"Sigmoid", Unary<SigmoidOp>},
     {"SigmoidGrad", Gradient<SigmoidOp>},
+    {"Silu", Unary<Silu>},
+    {"SiluGrad", Gradient<Silu>},
     {"Sign", Unary<Sign>},
     {"Softplus", Unary<Softplus>},
     {"SoftplusGrad", Gradient<Softplus>},

@@ -131,6 +131,14 @@ absl::StatusOr<Kernel> HardSwishGrad(const Graph& g, const Node& n) {
   });
 }
 
+absl::StatusOr<Kernel> Silu(const Graph& g, const Node& n) {
+  return Map(g, n, [](double x) { return x * Logistic(x); });
+}
+absl::StatusOr<Kernel> SiluGrad(const Graph& g, const Node& n) {
+  return Map2(g, n,
+              [](double dy, double x) { return dy * Logistic(x) * (1 + x * (1 - Logistic(x))); });
+}
+
 absl::StatusOr<Kernel> Softplus(const Graph& g, const Node& n) {
   return Map(g, n, [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); });
 }
@@ -263,6 +271,8 @@ absl::Span<const KernelRow> Elementwise() {
       {"HardSigmoidGrad", HardSigmoidGrad},
       {"HardSwish", HardSwish},
       {"HardSwishGrad", HardSwishGrad},
+      {"Silu", Silu},
+      {"SiluGrad", SiluGrad},
       {"Softplus", Softplus},
       {"SoftplusGrad", SoftplusGrad},
       {"Gelu", Gelu},

@@ -167,6 +167,54 @@ absl::StatusOr<Kernel> LayerNormGrad(const Graph& graph, const Node& node) {
   });
 }
 
+// ---- Root mean square normalisation: y = x inv_rms scale, row by row.
+
+absl::StatusOr<Kernel> RmsNorm(const Graph& graph, const Node& node) {
+  const LayerForm form(InType(graph, node, 0).shape, node.attrs.Int("axis", 0));
+  const double epsilon = node.attrs.Float("epsilon", 1e-5);
+  return ForFloat(OutType(graph, node).dtype, [=](auto zero, const KernelArgs& args) {
+    using T = decltype(zero);
+    for (int64_t r = 0; r < form.rows; ++r) {
+      const T* x = In<T>(args, 0) + r * form.size;
+      double square = 0;
+      for (int64_t i = 0; i < form.size; ++i) square += static_cast<double>(x[i]) * x[i];
+      const double inverse = 1 / std::sqrt(square / static_cast<double>(form.size) + epsilon);
+      for (int64_t i = 0; i < form.size; ++i) {
+        Out<T>(args)[r * form.size + i] = static_cast<T>(x[i] * inverse * In<T>(args, 1)[i]);
+      }
+      Out<T>(args, 1)[r] = static_cast<T>(inverse);
+    }
+  });
+}
+
+// (dy, x, scale, inv_rms) -> dx, dscale. With h = x inv_rms: dscale = sum dy h over the rows; in a
+// row, with g = dy scale, dx = inv_rms (g - h mean(g h)).
+absl::StatusOr<Kernel> RmsNormGrad(const Graph& graph, const Node& node) {
+  const LayerForm form(InType(graph, node, 1).shape, node.attrs.Int("axis", 0));
+  return ForFloat(OutType(graph, node).dtype, [=](auto zero, const KernelArgs& args) {
+    using T = decltype(zero);
+    const auto n = static_cast<size_t>(form.size);
+    std::vector<double> dscale(n);
+    for (int64_t r = 0; r < form.rows; ++r) {
+      const T* dy = In<T>(args, 0) + r * form.size;
+      const T* x = In<T>(args, 1) + r * form.size;
+      const double inverse = In<T>(args, 3)[r];
+      double dot = 0;
+      for (size_t i = 0; i < n; ++i) {
+        const double h = x[i] * inverse;
+        dscale[i] += dy[i] * h;
+        dot += dy[i] * h * In<T>(args, 2)[i];
+      }
+      for (size_t i = 0; i < n; ++i) {
+        const double g = static_cast<double>(dy[i]) * In<T>(args, 2)[i];
+        Out<T>(args)[r * form.size + static_cast<int64_t>(i)] =
+            static_cast<T>(inverse * (g - x[i] * inverse * dot / static_cast<double>(n)));
+      }
+    }
+    for (size_t i = 0; i < n; ++i) Out<T>(args, 1)[i] = static_cast<T>(dscale[i]);
+  });
+}
+
 // ---- Local response normalisation (ONNX): y_c = x_c s_c^-beta with
 // s_c = bias + alpha / size * sum of x_k^2 over the channels k of c's window.
 
@@ -309,6 +357,8 @@ absl::Span<const KernelRow> Norm() {
       {"BatchNormInferenceGrad", BatchNormGrad<true>},
       {"LayerNorm", LayerNorm},
       {"LayerNormGrad", LayerNormGrad},
+      {"RmsNorm", RmsNorm},
+      {"RmsNormGrad", RmsNormGrad},
       {"Lrn", Lrn},
       {"LrnGrad", LrnGrad},
       {"Softmax", Softmax<SoftmaxKind::kProbability>},

@@ -130,6 +130,8 @@ absl::Span<const OpDef> Elementwise() {
       UnaryGrad<4, HardSigmoidAttrs>("HardSigmoidGrad"),
       Unary<5>("HardSwish", GradFromInput),
       UnaryGrad<5>("HardSwishGrad"),
+      Unary<5>("Silu", GradFromInput),
+      UnaryGrad<8>("SiluGrad"),
       Unary<5>("Softplus", GradFromInput),
       UnaryGrad<5>("SoftplusGrad"),
       Unary<8, GeluAttrs>("Gelu", GradFromInput),

@@ -149,6 +149,41 @@ absl::Status LayerNormGrad(GradContext& grad) {
   return absl::OkStatus();
 }
 
+// ---- Root mean square normalisation: the same without mean and bias.
+
+// (x, scale) -> y, inv_rms
+absl::StatusOr<Types> RmsNormShape(const ShapeContext& context) {
+  AttrReader attrs(context.attrs);
+  EpsilonAttr(attrs);
+  EBB_ASSIGN_OR_RETURN(const LayerInput layer, ReadLayer(context, 0, attrs));
+  EBB_RETURN_IF_ERROR(Exactly(context, 1, "scale", layer.weight));
+  return Outputs({layer.x, layer.stats});
+}
+
+// (dy, x, scale, inv_rms) -> dx, dscale
+absl::StatusOr<Types> RmsNormGradShape(const ShapeContext& context) {
+  AttrReader attrs(context.attrs);
+  EBB_ASSIGN_OR_RETURN(const LayerInput layer, ReadLayer(context, 1, attrs));
+  EBB_RETURN_IF_ERROR(Exactly(context, 0, "dy", layer.x));
+  EBB_RETURN_IF_ERROR(Exactly(context, 2, "scale", layer.weight));
+  EBB_RETURN_IF_ERROR(Exactly(context, 3, "inv_rms", layer.stats));
+  return Outputs({layer.x, layer.weight});
+}
+
+absl::Status RmsNormGrad(GradContext& grad) {
+  EBB_RETURN_IF_ERROR(RefuseGradOf(grad, 1, "the inverse of the root mean square"));
+  if (!grad.dy(0).valid() || (!Wants(grad, 0) && !Wants(grad, 1))) return absl::OkStatus();
+  const Node node = grad.node();
+  EBB_ASSIGN_OR_RETURN(
+      const std::vector<ValueId> made,
+      grad.EmitAll("RmsNormGrad", {grad.dy(0), node.inputs[0], node.inputs[1], node.outputs[1]},
+                   {{"axis", node.attrs.Int("axis", 0)}}));
+  for (size_t i = 0; i < 2; ++i) {
+    if (Wants(grad, i)) grad.SetGrad(i, made[i]);
+  }
+  return absl::OkStatus();
+}
+
 // ---- Local response normalisation: x [N,C,...].
 
 void LrnAttrs(AttrReader& attrs) {
@@ -240,6 +275,19 @@ absl::Span<const OpDef> Norm() {
        .max_inputs = 5,
        .shape = LayerNormGradShape,
        .flops = PerOutput<12>,
+       .in_place = 0},
+      {.name = "RmsNorm",
+       .min_inputs = 2,
+       .max_inputs = 2,
+       .shape = RmsNormShape,
+       .gradient = RmsNormGrad,
+       .flops = PerOutput<4>,
+       .in_place = 0},
+      {.name = "RmsNormGrad",
+       .min_inputs = 4,
+       .max_inputs = 4,
+       .shape = RmsNormGradShape,
+       .flops = PerOutput<8>,
        .in_place = 0},
       {.name = "Lrn", .shape = LrnShape, .gradient = GradFromInput, .flops = LrnFlops},
       {.name = "LrnGrad", .min_inputs = 2, .max_inputs = 2, .shape = LrnShape, .flops = LrnFlops},

@@ -24,6 +24,7 @@ void Elementwise(Cases& cases) {
       {"HardTanh", {{"min", 0.0}, {"max", 4.0}}},
       {"HardSigmoid", {{"alpha", 0.3}, {"beta", 0.4}}},
       {"HardSwish", {}},
+      {"Silu", {}},
       {"Softplus", {}},
       {"Gelu", {}},
       {"Gelu", {{"approximate", std::string("tanh")}}},

@@ -175,6 +175,9 @@ void Norm(Cases& cases) {
                      attrs,
                      {},
                      {}});
+    cases.push_back({"RmsNorm", {F(x, 2, 3), F(weight)}, epsilon, {}, {}});
+    cases.push_back(
+        {"RmsNormGrad", {F(x), F(x), F(weight, 0.5, 1.5), F(stats, 1, 2)}, attrs, {}, {}});
   }
   for (const double beta : {0.75, 0.6}) {
     for (const int64_t size : {1, 4, 5}) {

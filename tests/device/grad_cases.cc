@@ -26,6 +26,7 @@ Cases Elementwise() {
   unary("HardTanh(x) {min=0.0, max=0.5}", -1, 1, {0, 0.5});
   unary("HardSigmoid(x)", -4, 4, {-2.5, 2.5});
   unary("HardSigmoid(x) {alpha=0.5, beta=0.25}", -3, 3, {-0.5, 1.5});
+  unary("Silu(x)", -5, 5);
   unary("HardSwish(x)", -5, 5, {-3, 3});
   unary("Softplus(x)", -4, 4);
   unary("Gelu(x)", -3, 3);
@@ -153,7 +154,10 @@ Cases Norm() {
                            "x = input f64[2,3,2,2]; s = input f64[2,2]; b = input f64[2,2]; "
                            "y = LayerNorm(x, s, b) {axis=2, epsilon=0.1}",
                            "x = input f64[2,3,4]; s = input f64[4]; y = LayerNorm(x, s) {axis=2}",
-                           "x = input f64[6]; s = input f64[6]; y = LayerNorm(x, s) {axis=0}"}) {
+                           "x = input f64[6]; s = input f64[6]; y = LayerNorm(x, s) {axis=0}",
+                           "x = input f64[2,3,4]; s = input f64[3,4]; "
+                           "y = RmsNorm(x, s) {axis=1, epsilon=0.1}",
+                           "x = input f64[5]; s = input f64[5]; y = RmsNorm(x, s) {axis=0}"}) {
     cases.push_back({text, 0.2, 2});
   }
   for (const char* attrs :

@@ -90,6 +90,8 @@ std::vector<Known> ElementwiseValues() {
       {kX + "y = HardTanh(x) {min=0, max=0.25}", {0, 0, 0, 0.25, 0.25}},
       {kX + "y = HardSigmoid(x)", {0, 0.4, 0.5, 0.6, 1}},
       {kX + "y = HardSwish(x)", {0, -0.5 * 2.5 / 6, 0, 0.5 * 3.5 / 6, 4}},
+      {kX + "y = Silu(x)",
+       {-4 * Logistic(-4), -0.5 * Logistic(-0.5), 0, 0.5 * Logistic(0.5), 4 * Logistic(4)}},
       {kX + "y = Softplus(x)",
        {std::log1p(e4), std::log1p(e), std::log(2), 0.5 + std::log1p(e), 4 + std::log1p(e4)}},
       {kX + "y = Gelu(x)", {-4 * Phi(-4), -0.5 * Phi(-0.5), 0, 0.5 * Phi(0.5), 4 * Phi(4)}},
@@ -181,6 +183,12 @@ std::vector<Known> NormValues() {
       {kRows + "y = LayerNorm(x, s) {axis=1, epsilon=0}", {-2, 3, -2, 3}},
       {kRows + "z, y = LayerNorm(x, s, b) {axis=1, epsilon=0}", {2, 30}},
       {kRows + "z, m, y = LayerNorm(x, s) {axis=1, epsilon=3}", {0.5, 1 / std::sqrt(403)}},
+      {"x = constant f64[2,2] 1 7 -3 4; s = constant f64[2] 2 10; "
+       "y = RmsNorm(x, s) {axis=1, epsilon=0}",
+       {2.0 / 5, 70.0 / 5, -6 / std::sqrt(12.5), 40 / std::sqrt(12.5)}},
+      {"x = constant f64[2] 1 7; s = constant f64[2] 2 10; z, y = RmsNorm(x, s) {axis=0, "
+       "epsilon=11}",
+       {1.0 / 6}},
       {"x = constant f64[1,3] 1 2 3; y = Lrn(x) {size=3, alpha=3, beta=1, bias=1}",
        {1.0 / 6, 2.0 / 15, 3.0 / 14}},
       {"x = constant f64[1,3] 1 2 3; y = Lrn(x) {size=2, alpha=2, beta=1, bias=1}",

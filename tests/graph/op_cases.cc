@@ -13,15 +13,15 @@ namespace {
 
 void AddUnary(std::vector<OpCase>& cases) {
   for (const char* op :
-       {"Relu",        "LeakyRelu", "Elu",      "Sigmoid",    "Tanh",  "Clip",    "HardTanh",
-        "HardSigmoid", "HardSwish", "Softplus", "Gelu",       "Erf",   "Exp",     "Log",
-        "Sqrt",        "Neg",       "Abs",      "Reciprocal", "Scale", "Identity"}) {
+       {"Relu",        "LeakyRelu", "Elu",  "Sigmoid",  "Tanh",       "Clip",  "HardTanh",
+        "HardSigmoid", "HardSwish", "Silu", "Softplus", "Gelu",       "Erf",   "Exp",
+        "Log",         "Sqrt",      "Neg",  "Abs",      "Reciprocal", "Scale", "Identity"}) {
     cases.push_back({op, "f32[2,0,3]", {}, "f32[2,0,3]", "", {0}});
     cases.push_back({op, "f64[]", {}, "f64[]", "", {0}});
   }
   cases.push_back({"Sign", "f32[4]", {}, "f32[4]", ""});
   for (const char* op : {"ReluGrad", "LeakyReluGrad", "EluGrad", "SigmoidGrad", "TanhGrad",
-                         "ClipGrad", "HardTanhGrad", "HardSigmoidGrad", "HardSwishGrad",
+                         "ClipGrad", "HardTanhGrad", "HardSigmoidGrad", "HardSwishGrad", "SiluGrad",
                          "SoftplusGrad", "GeluGrad", "ErfGrad"}) {
     cases.push_back({op, "f32[2,3] f32[2,3]", {}, "f32[2,3]", ""});
   }
@@ -141,6 +141,13 @@ std::vector<OpCase> AcceptedCases() {
        {{"axis", 0}},
        "f32[3] f32[3] f32[3]",
        ""},
+      {"RmsNorm",
+       "f32[2,5,3,4] f32[3,4]",
+       {{"axis", 2}, {"epsilon", 1e-12}},
+       "f32[2,5,3,4] f32[2,5,1,1]",
+       "",
+       {0, 1}},
+      {"RmsNormGrad", "f32[2,3] f32[2,3] f32[3] f32[2,1]", {{"axis", 1}}, "f32[2,3] f32[3]", ""},
       {"Lrn", "f32[2,3,4,4]", kLrn, "f32[2,3,4,4]", "", {0}},
       {"LrnGrad", "f32[2,3,4,4] f32[2,3,4,4]", kLrn, "f32[2,3,4,4]", ""},
       {"Softmax", "f32[2,3]", {{"axis", 1}}, "f32[2,3]", "", {0}},
