@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "base/yaml.h"
 #include "client/yaml_reader.h"
 
 namespace ebb::client {
@@ -98,15 +99,15 @@ absl::StatusOr<v1::JobSpec> ParseSpec(absl::string_view text, absl::string_view 
   EBB_RETURN_IF_ERROR(CheckEncoding(text, source));
   v1::JobSpec spec;
   EBB_RETURN_IF_ERROR(CatchYaml(source, [&]() -> absl::Status {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) {
+    const YamlText yaml = LoadYaml(std::string(text));
+    if (yaml.has_more) {
       return Invalid(absl::StrCat(source, ": it holds more than one document (---)"));
     }
     YamlReader reader(source);
-    if (documents.empty() || !documents[0].IsMap()) {
+    if (!yaml.document.IsMap()) {
       return Invalid(absl::StrCat(source, ":1:1: a job file is a mapping: name, model, data, ..."));
     }
-    return reader.ReadMessage(documents[0], "", &spec);
+    return reader.ReadMessage(yaml.document, "", &spec);
   }));
   return spec;
 }

@@ -21,6 +21,13 @@ if(EBB_SANITIZE)
   endif()
 endif()
 
+if(EBB_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    message(FATAL_ERROR "EBB_FUZZ needs clang++: use the preset 'fuzz' (cmake --preset fuzz)")
+  endif()
+  target_compile_options(ebb_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 find_program(EBB_MOLD mold)
 if(EBB_MOLD)
   target_link_options(ebb_flags INTERFACE -fuse-ld=mold)

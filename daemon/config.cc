@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "base/yaml.h"
 #include "daemon/files.h"
 #include "proto/address.h"
 #include "proto/names.h"
@@ -188,12 +189,12 @@ std::string Help() {
 absl::Status ReadConfigFile(const std::string& path, Config* config) {
   EBB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, MiB(1)));
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
+    const YamlText yaml = LoadYaml(text);
+    if (yaml.has_more) {
       return Invalid(absl::StrCat(path, ": it holds more than one document (---)"));
     }
-    if (documents.empty() || documents[0].IsNull()) return absl::OkStatus();
-    const YAML::Node& root = documents[0];
+    const YAML::Node& root = yaml.document;
+    if (root.IsNull()) return absl::OkStatus();
     if (!root.IsMap()) return Invalid(absl::StrCat(path, ": it must be a map of flags"));
     std::set<std::string> seen;
     for (const auto& entry : root) {

@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "base/sha256.h"
 #include "base/status.h"
+#include "base/yaml.h"
 #include "device/sim/builtin_profiles.h"
 
 namespace ebb::device {
@@ -185,12 +186,12 @@ absl::Status ReadText(absl::string_view text, absl::string_view source, Extent e
         absl::StrCat(source, ": a profile has at most ", kMaxText, " bytes"));
   }
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() != 1) {
+    const YamlText yaml = LoadYaml(std::string(text));
+    if (yaml.has_more || yaml.document.IsNull()) {
       return absl::InvalidArgumentError(
           absl::StrCat(source, ":1: a profile is one mapping from constants to numbers"));
     }
-    return ReadProfile(documents[0], source, extent, profile);
+    return ReadProfile(yaml.document, source, extent, profile);
   } catch (const YAML::Exception& error) {
     return absl::InvalidArgumentError(
         absl::StrCat(source, ":", error.mark.line + 1, ": ", error.msg));

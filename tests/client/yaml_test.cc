@@ -190,6 +190,7 @@ TEST(Yaml, WhatContradictsItselfIsRefused) {
   EXPECT_THAT(ErrorOf("loss: {mse: {}, bce_with_logits: {}}\n"), HasSubstr("exclude each other"));
   EXPECT_THAT(ErrorOf("labels: {a: 1, a: 2}\n"), HasSubstr("given twice"));
   EXPECT_THAT(ErrorOf("name: a\n---\nname: b\n"), HasSubstr("more than one document"));
+  EXPECT_THAT(ErrorOf(", name: a\n"), HasSubstr("more than one document"));
   EXPECT_THAT(ErrorOf("[1, 2]\n"), HasSubstr("a job file is a mapping"));
   EXPECT_THAT(ErrorOf(""), HasSubstr("a job file is a mapping"));
   EXPECT_THAT(ErrorOf("batch_size:\n"), HasSubstr("has no value"));
