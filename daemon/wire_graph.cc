@@ -254,8 +254,10 @@ absl::StatusOr<graph::Graph> GraphFromWire(const v1::Graph& wire, int64_t batch_
                                  absl::StrCat("value ", i, " '", wire.values(i).name(), "'")));
   }
   for (int i = 0; i < wire.nodes_size(); ++i) {
-    EBB_RETURN_IF_ERROR(Annotate(builder.AddNode(wire.nodes(i)),
-                                 absl::StrCat("node ", i, " '", wire.nodes(i).name(), "'")));
+    const v1::Graph::Node& node = wire.nodes(i);
+    const std::string& name =
+        node.name().empty() && node.outputs_size() > 0 ? node.outputs(0) : node.name();
+    EBB_RETURN_IF_ERROR(Annotate(builder.AddNode(node), absl::StrCat("node ", i, " '", name, "'")));
   }
   return builder.Finish(wire);
 }
