@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "base/glob.h"
 #include "base/status.h"
 #include "data/slice.h"
 #include "graph/op.h"
@@ -109,6 +110,26 @@ std::string PartsInWords(const JobSpec& spec, const StepProgram& step) {
   return words;
 }
 
+// The parameters that nothing trains although no group freezes them, in one sentence; "" if none.
+std::string UntrainedInWords(const Graph& train, const std::vector<graph::ParamGroup>& groups) {
+  std::vector<std::string> untrained;
+  for (std::string& name : graph::ParamsWithoutGradient(train)) {
+    const auto group =
+        std::find_if(groups.begin(), groups.end(),
+                     [&](const graph::ParamGroup& each) { return GlobMatch(each.pattern, name); });
+    if (group == groups.end() || !group->optimizer.frozen) untrained.push_back(std::move(name));
+  }
+  if (untrained.empty()) return "";
+  constexpr size_t kShown = 4;
+  const size_t shown = std::min(untrained.size(), kShown);
+  std::string words = absl::StrCat(
+      "the loss does not depend on ", untrained.size() == 1 ? "parameter " : "parameters ",
+      absl::StrJoin(untrained.begin(), untrained.begin() + static_cast<std::ptrdiff_t>(shown),
+                    ", "));
+  if (untrained.size() > shown) absl::StrAppend(&words, " and ", untrained.size() - shown, " more");
+  return absl::StrCat(words, ": not trained");
+}
+
 // Which data field feeds which input of the program.
 absl::Status BindData(const JobSpec& spec, const DataSource& source, data::BatchSource::Order order,
                       StepProgram* step, data::BatchSource* batches) {
@@ -209,8 +230,8 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
   if (values == Values::kMake) {
     EBB_RETURN_IF_ERROR(CheckInitialValues(train, imported.weights));
   }
-  for (const std::string& name : graph::ParamsWithoutGradient(train)) {
-    job->warnings.push_back(absl::StrCat("parameter '", name, "' is not trained"));
+  if (std::string warning = UntrainedInWords(train, spec.groups); !warning.empty()) {
+    job->warnings.push_back(std::move(warning));
   }
   std::array<std::unique_ptr<StepProgram>, 2> steps;
   EBB_ASSIGN_OR_RETURN(steps[0], LowerAndBuild(std::move(train), device, options));

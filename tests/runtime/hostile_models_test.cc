@@ -16,7 +16,9 @@
 namespace ebb::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using Ints = std::vector<int64_t>;
 
 model::onnx::ModelProto Valid() {
@@ -264,6 +266,36 @@ TEST_F(HostileModels, WeightsOfAPartOfTheModelAreAWarning) {
   ASSERT_TRUE(prepared.ok()) << prepared.status();
   ASSERT_FALSE((*prepared)->warnings.empty());
   EXPECT_THAT((*prepared)->warnings[0], HasSubstr("model.weights lacks 8 of the model's 9"));
+}
+
+TEST_F(HostileModels, WhatTheUserFreezesIsNoWarningAndWhatHasNoUseIsOne) {
+  const auto warnings = [&](const char* frozen, const char* model) {
+    runtime::JobSpec spec = JobOf(Valid(), 4);
+    const auto graph = graph::ParseGraph(model);
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    spec.model.onnx = nullptr;
+    spec.model.graph = std::make_shared<const graph::Graph>(*graph);
+    spec.model.reinit = {{"*", "zeros"}};
+    if (frozen != nullptr) {
+      spec.groups.push_back({.pattern = frozen, .optimizer = spec.optimizer});
+      spec.groups.back().optimizer.frozen = true;
+    }
+    const auto prepared =
+        runtime::Prepare(std::move(spec), *device_, {.quantum = MiB(1), .memory = MiB(64)});
+    EXPECT_TRUE(prepared.ok()) << prepared.status();
+    return prepared.ok() ? (*prepared)->warnings : std::vector<std::string>();
+  };
+  const char* plain =
+      "x = input f32[4,64]\nw = param f32[10,64]\nb = param f32[10]\n"
+      "y = Gemm(x, w, b) {trans_b=1}\noutput y\n";
+  const char* idle =
+      "x = input f32[4,64]\nw = param f32[10,64]\nb = param f32[10]\nu1 = param f32[2]\n"
+      "u2 = param f32[2]\ny = Gemm(x, w, b) {trans_b=1}\noutput y\n";
+  EXPECT_THAT(warnings(nullptr, plain), IsEmpty());
+  EXPECT_THAT(warnings("b", plain), IsEmpty());
+  EXPECT_THAT(warnings("b", idle),
+              ElementsAre("the loss does not depend on parameters u1, u2: not trained"));
+  EXPECT_THAT(warnings("u*", idle), IsEmpty());
 }
 
 }  // namespace
