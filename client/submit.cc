@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -91,6 +92,21 @@ absl::Status Uploader::UploadOne(const std::string& directory, absl::string_view
   return absl::OkStatus();
 }
 
+// A folder is not stored: the daemon reads it where it lies.
+absl::Status Uploader::UploadImages(const std::string& directory, absl::string_view field,
+                                    std::string* reference) {
+  const bool absolute = absl::StartsWith(*reference, "/");
+  const std::string path = absolute ? *reference : absl::StrCat(directory, "/", *reference);
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(status) ||
+      (absolute && !std::filesystem::exists(status))) {  // it may be of another machine
+    *reference = absl::StrCat("host:", std::filesystem::absolute(path, error).string());
+    return absl::OkStatus();
+  }
+  return UploadOne(directory, absl::StrCat(field, ".images"), v1::OBJECT_KIND_DATA, reference);
+}
+
 absl::Status Uploader::UploadModel(const std::string& directory, v1::JobSpec* spec) {
   v1::Model* model = spec->mutable_model();
   if (model->has_onnx()) {
@@ -115,6 +131,9 @@ absl::Status Uploader::Upload(const std::string& directory, v1::JobSpec* spec) {
     if (source->has_file()) {
       EBB_RETURN_IF_ERROR(UploadOne(directory, absl::StrCat(field, ".file"), v1::OBJECT_KIND_DATA,
                                     source->mutable_file()));
+    }
+    if (source->has_images()) {
+      EBB_RETURN_IF_ERROR(UploadImages(directory, field, source->mutable_images()));
     }
     if (source->has_tokens()) {
       EBB_RETURN_IF_ERROR(UploadOne(directory, absl::StrCat(field, ".tokens"), v1::OBJECT_KIND_DATA,

@@ -30,6 +30,8 @@ class Uploader {
  private:
   absl::Status UploadOne(const std::string& directory, absl::string_view field, v1::ObjectKind kind,
                          std::string* reference);
+  absl::Status UploadImages(const std::string& directory, absl::string_view field,
+                            std::string* reference);
   Client* const client_;
   std::map<std::string, std::string> done_;  // path -> reference: hashed once
 };

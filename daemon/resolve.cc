@@ -1,8 +1,5 @@
 #include "daemon/resolve.h"
 
-#include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,27 +13,11 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "daemon/files.h"
+#include "daemon/image_folder.h"
 #include "model/safetensors.h"
 
 namespace ebb::daemon {
 namespace {
-
-// Empty when it cannot be resolved.
-std::string Canonical(const std::string& path) {
-  char* resolved = realpath(path.c_str(), nullptr);
-  if (resolved == nullptr) return "";
-  std::string result = resolved;
-  free(resolved);
-  return result;
-}
-
-std::vector<std::string> CanonicalRoots(const std::vector<std::string>& roots) {
-  std::vector<std::string> result;
-  for (const std::string& root : roots) {
-    if (std::string path = Canonical(root); !path.empty()) result.push_back(std::move(path));
-  }
-  return result;
-}
 
 // `value`, which gives its share of the host's memory back with its last owner.
 template <class T>
@@ -53,43 +34,16 @@ data::Reserve Reserving(HostBudget::Share* share) {
   return [share](Bytes bytes) { return share->Grow(bytes); };
 }
 
-bool IsInside(absl::string_view path, absl::string_view root) {
-  if (root == "/") return absl::StartsWith(path, "/");
-  return absl::StartsWith(path, root) && path.size() > root.size() && path[root.size()] == '/';
-}
-
 }  // namespace
 
 Resolver::Resolver(const Store* store, std::vector<std::string> roots, Bytes file_limit,
                    Bytes host_memory)
-    : store_(store), roots_(CanonicalRoots(roots)), file_limit_(file_limit), budget_(host_memory) {}
+    : store_(store), roots_(roots), file_limit_(file_limit), budget_(host_memory) {}
 
 absl::StatusOr<std::string> Resolver::ReadHostFile(const std::string& path,
                                                    HostBudget::Share* share) const {
-  if (roots_.empty()) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(path,
-                     ": files on the daemon's host are not allowed; store the file (`ebb data "
-                     "put`) or start ebbd with --data_root"));
-  }
-  const auto allowed = [&](absl::string_view canonical) {
-    for (const std::string& root : roots_) {
-      if (IsInside(canonical, root)) return true;
-    }
-    return false;
-  };
-  const absl::Status outside = absl::PermissionDeniedError(absl::StrCat(
-      path, " does not lead to a file inside the directories that ebbd's --data_root allows"));
-  if (path.find('\0') != std::string::npos) return outside;
-  const std::string canonical = Canonical(path);
-  if (canonical.empty() || !allowed(canonical)) return outside;
-  const int fd = open(canonical.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-  if (fd < 0) return FileError(errno, "cannot open", path);
+  EBB_ASSIGN_OR_RETURN(const int fd, roots_.Open(path));
   absl::Cleanup closer = [fd] { close(fd); };
-  // What was opened, whatever a rename did meanwhile.
-  char opened[PATH_MAX];
-  const ssize_t size = readlink(absl::StrCat("/proc/self/fd/", fd).c_str(), opened, sizeof(opened));
-  if (size <= 0 || !allowed(absl::string_view(opened, static_cast<size_t>(size)))) return outside;
   struct stat info;
   if (fstat(fd, &info) != 0) return FileError(errno, "cannot read", path);
   EBB_RETURN_IF_ERROR(Annotate(share->Grow(Bytes(info.st_size)), path));
@@ -163,6 +117,36 @@ absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::LoadTokens(
   return LoadAs(reference, how, [&](absl::string_view bytes, const data::Reserve& reserve) {
     return data::ParseTokens(bytes, options, data::kMaxDataSetBytes, reserve);
   });
+}
+
+absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::LoadImages(
+    absl::string_view reference) {
+  absl::string_view path = reference;
+  if (absl::ConsumePrefix(&path, "host:") || absl::StartsWith(path, "/")) {
+    struct stat info;
+    EBB_ASSIGN_OR_RETURN(const int fd, roots_.Open(std::string(path)));
+    absl::Cleanup closer = [fd] { close(fd); };
+    if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) return LoadFolder(std::string(path));
+  }
+  return LoadAs(
+      reference, "images",
+      [](absl::string_view bytes,
+         const data::Reserve& reserve) -> absl::StatusOr<std::shared_ptr<const data::DataSet>> {
+        EBB_ASSIGN_OR_RETURN(auto images,
+                             data::ParseImageZip(bytes, data::kMaxDataSetBytes, reserve));
+        return data::DataSet::OfImages(std::move(images));
+      });
+}
+
+absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::LoadFolder(const std::string& path) {
+  auto share = std::make_unique<HostBudget::Share>(budget_);
+  auto images = OpenImageFolder(roots_, path, Reserving(share.get()));
+  if (!images.ok()) return Annotate(images.status(), path);
+  std::shared_ptr<const data::DataSet> set = data::DataSet::OfImages(*std::move(images));
+  EBB_RETURN_IF_ERROR(Annotate(share->Grow(set->bytes()), path));
+  share->Shrink(set->bytes());
+  const auto held = Holding(std::move(share), std::move(set));
+  return std::shared_ptr<const data::DataSet>(held, held->get());
 }
 
 absl::StatusOr<std::shared_ptr<const data::DataSet>> Resolver::LoadAs(absl::string_view reference,

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
 #include "base/units.h"
+#include "daemon/host_roots.h"
 #include "daemon/store.h"
 #include "data/dataset.h"
 #include "data/tokens.h"
@@ -41,10 +42,14 @@ class Resolver {
                                                             const data::FileOptions& options);
   absl::StatusOr<std::shared_ptr<const data::DataSet>> LoadTokens(
       absl::string_view reference, const data::TokenOptions& options);
+  // A directory on the daemon's host, or a zip of one.
+  absl::StatusOr<std::shared_ptr<const data::DataSet>> LoadImages(absl::string_view reference);
   const HostBudget& budget() const { return budget_; }
 
  private:
   absl::StatusOr<std::string> ReadHostFile(const std::string& path, HostBudget::Share* share) const;
+
+  absl::StatusOr<std::shared_ptr<const data::DataSet>> LoadFolder(const std::string& path);
 
   using Parse = absl::FunctionRef<absl::StatusOr<std::shared_ptr<const data::DataSet>>(
       absl::string_view bytes, const data::Reserve& reserve)>;
@@ -53,7 +58,7 @@ class Resolver {
                                                               const std::string& how, Parse parse);
 
   const Store* const store_;
-  const std::vector<std::string> roots_;  // canonical, without a trailing '/'
+  const HostRoots roots_;
   const Bytes file_limit_;
   HostBudget budget_;
   Mutex mu_;

@@ -4,7 +4,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "daemon/wire.h"
+#include "daemon/wire_augment.h"
 #include "daemon/wire_check.h"
+#include "data/image_rows.h"
 #include "data/slice.h"
 #include "data/sparse.h"
 
@@ -80,6 +82,17 @@ absl::Status FileFromWire(absl::string_view field, const v1::DataSource& wire,
   return Annotate(data::CheckSparseRules(options->sparse), field);
 }
 
+absl::Status CheckOnlyImages(absl::string_view field, const v1::DataSource& wire) {
+  const char* other = wire.window() != 0        ? "window"
+                      : wire.range_size() != 0  ? "range"
+                      : wire.token_type() != 0  ? "token_type"
+                      : wire.has_label_column() ? "label_column"
+                      : wire.sparse_size() != 0 ? "sparse"
+                                                : nullptr;
+  if (other == nullptr) return absl::OkStatus();
+  return Invalid(absl::StrCat(field, ".", other, " is not for images; remove it"));
+}
+
 absl::StatusOr<Reading> ReadingFromWire(absl::string_view field, const v1::DataSource& wire) {
   Reading reading;
   if (wire.has_batches()) {
@@ -90,8 +103,10 @@ absl::StatusOr<Reading> ReadingFromWire(absl::string_view field, const v1::DataS
     EBB_RETURN_IF_ERROR(TokensFromWire(field, wire, &reading.tokens));
   } else if (wire.has_file()) {
     EBB_RETURN_IF_ERROR(FileFromWire(field, wire, &reading.file));
+  } else if (wire.has_images()) {
+    EBB_RETURN_IF_ERROR(CheckOnlyImages(field, wire));
   } else {
-    return Invalid(absl::StrCat(field, " needs file or tokens"));
+    return Invalid(absl::StrCat(field, " needs file, images or tokens"));
   }
   return reading;
 }
@@ -119,16 +134,29 @@ absl::StatusOr<runtime::DataSource> SourceFromWire(absl::string_view field,
                                                    Files files) {
   runtime::DataSource source{.batches = reading.batches};
   if (files == Files::kModel) return source;
-  auto loaded = wire.has_tokens() ? resolver->LoadTokens(wire.tokens(), reading.tokens)
-                                  : resolver->Load(wire.file(), reading.file);
+  auto loaded = wire.has_tokens()   ? resolver->LoadTokens(wire.tokens(), reading.tokens)
+                : wire.has_images() ? resolver->LoadImages(wire.images())
+                                    : resolver->Load(wire.file(), reading.file);
   if (!loaded.ok()) {
-    return Annotate(loaded.status(), absl::StrCat(field, wire.has_tokens() ? ".tokens" : ".file"));
+    return Annotate(loaded.status(), absl::StrCat(field, wire.has_tokens()   ? ".tokens"
+                                                         : wire.has_images() ? ".images"
+                                                                             : ".file"));
   }
   source.data = *std::move(loaded);
   if (!wire.index().empty()) {
     EBB_RETURN_IF_ERROR(LoadRows(field, wire.index(), resolver, &source));
   }
   return source;
+}
+
+absl::Status Augment(absl::string_view field, const std::string& image,
+                     const data::Transforms& transforms, runtime::DataSource* source) {
+  if (source->data == nullptr) return absl::OkStatus();
+  if (source->data->images() == nullptr && transforms.empty()) return absl::OkStatus();
+  auto found = data::ImageFieldOf(*source->data, image, transforms);
+  if (!found.ok()) return Annotate(found.status(), field);
+  source->image = *std::move(found);
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -154,12 +182,22 @@ absl::Status DataFromWire(const v1::Data& data, Resolver* resolver, Files files,
   if (data.has_val()) {
     EBB_ASSIGN_OR_RETURN(val, ReadingFromWire("data.val", data.val()));
   }
+  const v1::Augment& augment = data.augment();
+  EBB_ASSIGN_OR_RETURN(const data::Transforms for_train,
+                       TransformsFromWire("data.augment.train", augment.train()));
+  EBB_ASSIGN_OR_RETURN(const data::Transforms for_val,
+                       TransformsFromWire("data.augment.val", augment.val()));
+  if (!data.has_val() && !for_val.empty()) {
+    return Invalid("data.augment.val is for data.val, which is missing; remove it");
+  }
   if (data.has_train()) {
     EBB_ASSIGN_OR_RETURN(job->train,
                          SourceFromWire("data.train", data.train(), train, resolver, files));
+    EBB_RETURN_IF_ERROR(Augment("data.augment.train", augment.field(), for_train, &job->train));
   }
   if (data.has_val()) {
     EBB_ASSIGN_OR_RETURN(job->val, SourceFromWire("data.val", data.val(), val, resolver, files));
+    EBB_RETURN_IF_ERROR(Augment("data.augment.val", augment.field(), for_val, &*job->val));
     job->val->tail = data::BatchSource::Tail::kPad;
   }
   return absl::OkStatus();

@@ -6,7 +6,9 @@
 
 #include "base/check.h"
 #include "base/philox.h"
+#include "base/status.h"
 #include "data/dataset.h"
+#include "data/image_rows.h"
 #include "data/slice.h"
 
 namespace ebb::data {
@@ -94,6 +96,24 @@ void CopyRow(DType from_type, DType to_type, const std::byte* from, std::byte* t
   }
 }
 
+// Rows of arrays; the last is repeated up to the batch size.
+void FillField(const BatchSource& source, const FieldBinding& binding,
+               absl::Span<const int64_t> rows, std::byte* to) {
+  const graph::HostTensor& field = source.data->fields().at(binding.field);
+  const absl::StatusOr<RowPart> part = PartOf(binding.slice, field.type.shape);
+  EBB_CHECK(part.ok() && "a slice that Validate() refuses");
+  const int64_t row_elements = NumElements(field.type.shape) / source.data->rows();
+  const int64_t from_bytes = (SizeOf(field.type.dtype) * row_elements).count();
+  const int64_t to_bytes = (SizeOf(binding.type.dtype) * part->elements).count();
+  const std::byte* first_row = field.data.data() + (SizeOf(field.type.dtype) * part->first).count();
+  for (int64_t row = 0; row < source.batch_size; ++row, to += to_bytes) {
+    const auto last = static_cast<int64_t>(rows.size()) - 1;
+    const int64_t from = rows[static_cast<size_t>(std::min(row, last))];
+    CopyRow(field.type.dtype, binding.type.dtype, first_row + from * from_bytes, to,
+            part->elements);
+  }
+}
+
 }  // namespace
 
 int64_t BatchSource::BatchesPerEpoch() const {
@@ -110,28 +130,21 @@ std::vector<int64_t> EpochOrder(const BatchSource& source, int64_t epoch,
   return order;
 }
 
-int64_t FillBatch(const BatchSource& source, const std::vector<int64_t>& order, int64_t batch,
-                  const std::vector<void*>& out) {
+absl::StatusOr<int64_t> FillBatch(const BatchSource& source, const std::vector<int64_t>& order,
+                                  BatchPlace place, const std::vector<void*>& out) {
   EBB_CHECK(out.size() == source.bindings.size());
   EBB_CHECK(order.size() == source.rows.size());
-  EBB_CHECK(batch >= 0 && batch < source.BatchesPerEpoch());
-  const int64_t first = batch * source.batch_size;
+  EBB_CHECK(place.batch >= 0 && place.batch < source.BatchesPerEpoch());
+  const int64_t first = place.batch * source.batch_size;
   const int64_t valid = std::min(source.batch_size, static_cast<int64_t>(order.size()) - first);
+  const auto rows =
+      absl::MakeConstSpan(order).subspan(static_cast<size_t>(first), static_cast<size_t>(valid));
   for (size_t i = 0; i < out.size(); ++i) {
     const FieldBinding& binding = source.bindings[i];
-    const graph::HostTensor& field = source.data->fields().at(binding.field);
-    const absl::StatusOr<RowPart> part = PartOf(binding.slice, field.type.shape);
-    EBB_CHECK(part.ok() && "a slice that Validate() refuses");
-    const int64_t row_elements = NumElements(field.type.shape) / source.data->rows();
-    const int64_t from_bytes = (SizeOf(field.type.dtype) * row_elements).count();
-    const int64_t to_bytes = (SizeOf(binding.type.dtype) * part->elements).count();
-    const std::byte* first_row =
-        field.data.data() + (SizeOf(field.type.dtype) * part->first).count();
-    auto* to = static_cast<std::byte*>(out[i]);
-    for (int64_t row = 0; row < source.batch_size; ++row, to += to_bytes) {
-      const int64_t from = order[static_cast<size_t>(first + std::min(row, valid - 1))];
-      CopyRow(field.type.dtype, binding.type.dtype, first_row + from * from_bytes, to,
-              part->elements);
+    if (source.image && source.image->field == binding.field) {
+      EBB_RETURN_IF_ERROR(FillImages(source, rows, place.epoch, static_cast<float*>(out[i])));
+    } else {
+      FillField(source, binding, rows, static_cast<std::byte*>(out[i]));
     }
   }
   return valid;

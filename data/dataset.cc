@@ -15,8 +15,10 @@
 #include "data/gzip.h"
 #include "data/idx.h"
 #include "data/npy.h"
+#include "data/parquet.h"
 #include "data/safetensors.h"
 #include "data/sparse.h"
+#include "data/zip.h"
 
 namespace ebb::data {
 namespace {
@@ -26,7 +28,7 @@ using graph::HostTensor;
 using Fields = std::map<std::string, HostTensor>;
 
 constexpr absl::string_view kKnownFormats =
-    ".npz, .npy, safetensors, IDX and comma-separated text are, each also gzipped";
+    ".npz, .npy, safetensors, Parquet, IDX and comma-separated text are, each also gzipped";
 
 // Formats that people try, so that the message can name them.
 struct Foreign {
@@ -35,7 +37,6 @@ struct Foreign {
 };
 constexpr Foreign kForeign[] = {
     {"\x89HDF", "HDF5"},
-    {"PAR1", "Parquet"},
     {"ARROW1", "Arrow"},
     {"\x89PNG", "PNG"},
     {"\xff\xd8\xff", "JPEG"},
@@ -99,13 +100,15 @@ absl::Status Ask(const Reserve& reserve, Bytes bytes) {
 
 absl::StatusOr<Fields> ParseFields(absl::string_view bytes, const CsvOptions& csv, Bytes limit,
                                    const Reserve& reserve) {
-  const bool text = !IsZip(bytes) && !IsNpy(bytes) && !IsIdx(bytes) && !IsSafetensors(bytes);
+  const bool text =
+      !IsZip(bytes) && !IsNpy(bytes) && !IsIdx(bytes) && !IsSafetensors(bytes) && !IsParquet(bytes);
   if (!text && csv.label_column != CsvOptions().label_column) {
     return absl::InvalidArgumentError(
         "label_column is for CSV; arrays have names: bind the label to one of them");
   }
   if (IsZip(bytes)) return ParseNpz(bytes, limit, reserve);
   if (IsSafetensors(bytes)) return ParseSafetensors(bytes, limit, reserve);
+  if (IsParquet(bytes)) return ParseParquet(bytes, limit, reserve);
   if (!text) {
     EBB_RETURN_IF_ERROR(Ask(reserve, Bytes(static_cast<int64_t>(bytes.size()))));
     return OneField(IsNpy(bytes) ? ParseNpy(bytes) : ParseIdx(bytes));
@@ -206,6 +209,15 @@ absl::StatusOr<std::shared_ptr<const DataSet>> DataSet::Create(Fields fields, To
   return set;
 }
 
+std::shared_ptr<const DataSet> DataSet::OfImages(std::shared_ptr<const ImageSet> images) {
+  auto set = std::make_shared<DataSet>();
+  set->rows_ = images->rows();
+  set->fields_.emplace(
+      "label", HostTensor::Of<int64_t>(DType::kI64, {images->rows()}, images->list().labels));
+  set->images_ = std::move(images);
+  return set;
+}
+
 std::string DataSet::Place(const std::string& field, int64_t row, int64_t element) const {
   if (IsTokens()) {
     return absl::StrCat("token ", origin_.first + row * origin_.window + element, " of the file");
@@ -218,7 +230,7 @@ std::string DataSet::Place(const std::string& field, int64_t row, int64_t elemen
 Bytes DataSet::bytes() const {
   Bytes total;
   for (const auto& [name, tensor] : fields_) total += tensor.type.bytes();
-  return total;
+  return images_ == nullptr ? total : total + images_->bytes();
 }
 
 absl::StatusOr<std::shared_ptr<const DataSet>> ParseDataSet(absl::string_view bytes,

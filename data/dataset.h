@@ -15,6 +15,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/units.h"
+#include "data/augment.h"
+#include "data/images.h"
 #include "graph/types.h"
 
 namespace ebb::data {
@@ -30,10 +32,13 @@ class DataSet {
   // Every field has the same number of rows (axis 0), at least one; else InvalidArgument.
   static absl::StatusOr<std::shared_ptr<const DataSet>> Create(
       std::map<std::string, graph::HostTensor> fields, TokenOrigin origin = {});
+  // The field "label", and "image", of which each row is decoded when a batch needs it.
+  static std::shared_ptr<const DataSet> OfImages(std::shared_ptr<const ImageSet> images);
   int64_t rows() const { return rows_; }
   const std::map<std::string, graph::HostTensor>& fields() const { return fields_; }
   Bytes bytes() const;
   bool IsTokens() const { return origin_.window > 0; }
+  const ImageSet* images() const { return images_.get(); }  // null: every field is in fields()
   // Where an element of a field's row is, in words for people.
   std::string Place(const std::string& field, int64_t row, int64_t element) const;
 
@@ -41,6 +46,7 @@ class DataSet {
   std::map<std::string, graph::HostTensor> fields_;
   int64_t rows_ = 0;
   TokenOrigin origin_;
+  std::shared_ptr<const ImageSet> images_;
 };
 
 // The most bytes that one data set may unpack to, whatever its compressed size.
@@ -103,11 +109,19 @@ struct FieldBinding {
   int64_t table_rows = 0;  // > 0: values index a table: they must lie in [-table_rows, table_rows)
 };
 
+// A field whose rows are images, and what is done to them on their way into a batch: they become
+// f32 [channels, height, width] in [0, 1], normalised if asked for.
+struct ImageField {
+  std::string field;  // "image" of an image set, or a field of u8 rows [channels, height, width]
+  Transforms transforms;
+};
+
 // What a job reads: a data set, the rows of it that count, and how they map to model inputs.
 struct BatchSource {
   std::shared_ptr<const DataSet> data;
   std::vector<int64_t> rows;  // indices into the data set, in file order
   std::vector<FieldBinding> bindings;
+  std::optional<ImageField> image;
   int64_t batch_size = 1;
   uint64_t seed = 0;
   enum class Order { kSequential, kShuffled } order = Order::kSequential;
@@ -137,10 +151,15 @@ absl::Status Validate(const BatchSource& source);
 std::vector<int64_t> EpochOrder(const BatchSource& source, int64_t epoch,
                                 std::vector<int64_t> order = {});
 
-// Writes batch `batch` (from 0, < BatchesPerEpoch()) of the given epoch order to `out[i]`
+// Writes batch `place.batch` (from 0, < BatchesPerEpoch()) of the given epoch's order to `out[i]`
 // (bindings' order, type.bytes() each) and returns the number of valid rows. Converts element
-// types. For a source that Validate() accepts. Thread-safe.
-int64_t FillBatch(const BatchSource& source, const std::vector<int64_t>& order, int64_t batch,
-                  const std::vector<void*>& out);
+// types. For a source that Validate() accepts. An image whose file has changed since then is an
+// error that names it; nothing else fails. Thread-safe.
+struct BatchPlace {
+  int64_t epoch = 0;
+  int64_t batch = 0;
+};
+absl::StatusOr<int64_t> FillBatch(const BatchSource& source, const std::vector<int64_t>& order,
+                                  BatchPlace place, const std::vector<void*>& out);
 
 }  // namespace ebb::data

@@ -14,7 +14,6 @@
 namespace ebb::data {
 
 bool IsNpy(absl::string_view bytes);
-bool IsZip(absl::string_view bytes);
 
 // What the header says, and the bytes after it as they are.
 struct NpyArray {

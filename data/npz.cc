@@ -1,9 +1,4 @@
-// The zip side of .npz, by libzip from memory. Declared sizes are not believed: deflate cannot
-// expand more than about 1032 times, so a larger claim is a lie and nothing is allocated for it.
-#include <zip.h>
-
-#include <cstdint>
-#include <memory>
+// .npz: a zip of .npy files.
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -12,124 +7,40 @@
 #include "base/status.h"
 #include "data/decode.h"
 #include "data/npy.h"
+#include "data/zip.h"
 
 namespace ebb::data {
 namespace {
 
-constexpr uint64_t kMaxDeflateRatio = 1032;
-
-struct Discard {
-  void operator()(zip_t* archive) const { zip_discard(archive); }
-};
-struct CloseEntry {
-  void operator()(zip_file_t* entry) const { zip_fclose(entry); }
-};
-using Archive = std::unique_ptr<zip_t, Discard>;
-
-absl::Status Damaged(absl::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("npz: ", what, "; save it again with numpy.savez (unzip -t FILE checks it)"));
-}
-
-absl::StatusOr<Archive> Open(absl::string_view bytes) {
-  zip_error_t error;
-  zip_error_init(&error);
-  zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
-  zip_t* archive = nullptr;
-  if (source != nullptr) {
-    archive = zip_open_from_source(source, ZIP_RDONLY, &error);
-    if (archive == nullptr) zip_source_free(source);
-  }
-  absl::Status status;
-  if (archive == nullptr) status = Damaged(zip_error_strerror(&error));
-  zip_error_fini(&error);
-  if (!status.ok()) return status;
-  return Archive(archive);
-}
-
-absl::Status CheckEntry(const zip_stat_t& stat, Bytes left, Bytes limit) {
-  constexpr zip_uint64_t kNeeded =
-      ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
-  if ((stat.valid & kNeeded) != kNeeded) return Damaged("an entry without a size");
-  if (stat.encryption_method != ZIP_EM_NONE) {
-    return absl::UnimplementedError("encrypted entries are not supported");
-  }
-  if (stat.comp_method != ZIP_CM_STORE && stat.comp_method != ZIP_CM_DEFLATE) {
-    return absl::UnimplementedError(
-        absl::StrCat("zip compression method ", stat.comp_method,
-                     " is not supported; write the file with numpy.savez or savez_compressed"));
-  }
-  if (stat.size > static_cast<uint64_t>(left.count())) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("npz: unpacks to more than the limit of ", FormatBytes(limit)));
-  }
-  const uint64_t most =
-      stat.comp_method == ZIP_CM_STORE ? stat.comp_size : (stat.comp_size + 1) * kMaxDeflateRatio;
-  if (stat.size > most) return Damaged("an entry says it is larger than it can be");
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::string> ReadEntry(zip_t* archive, zip_uint64_t index, const zip_stat_t& stat,
-                                      size_t file_size) {
-  if (stat.comp_size > file_size) return Damaged("an entry is larger than the file");
-  const std::unique_ptr<zip_file_t, CloseEntry> entry(zip_fopen_index(archive, index, 0));
-  if (entry == nullptr) return Damaged(zip_strerror(archive));
-  std::string out(stat.size, '\0');
-  size_t at = 0;
-  while (at < out.size()) {
-    const zip_int64_t count = zip_fread(entry.get(), out.data() + at, out.size() - at);
-    if (count < 0) return Damaged(zip_file_strerror(entry.get()));
-    if (count == 0) return Damaged("an entry is shorter than it says");
-    at += static_cast<size_t>(count);
-  }
-  // One read past the end makes libzip verify the checksum, and shows an entry that goes on.
-  char extra = 0;
-  const zip_int64_t count = zip_fread(entry.get(), &extra, 1);
-  if (count < 0) return Damaged(zip_file_strerror(entry.get()));
-  if (count > 0) return Damaged("an entry is longer than it says");
-  return out;
-}
+constexpr ZipWords kWords = {"npz", "save it again with numpy.savez"};
 
 }  // namespace
-
-bool IsZip(absl::string_view bytes) {
-  return absl::StartsWith(bytes, "PK\x03\x04") || absl::StartsWith(bytes, "PK\x05\x06");
-}
 
 absl::StatusOr<std::map<std::string, graph::HostTensor>> ParseNpz(absl::string_view bytes,
                                                                   Bytes limit,
                                                                   const Reserve& reserve) {
-  EBB_ASSIGN_OR_RETURN(const Archive archive, Open(bytes));
   std::map<std::string, graph::HostTensor> arrays;
-  Bytes left = limit;
-  const zip_int64_t entries = zip_get_num_entries(archive.get(), 0);
-  for (zip_int64_t i = 0; i < entries; ++i) {
-    const auto index = static_cast<zip_uint64_t>(i);
-    zip_stat_t stat;
-    if (zip_stat_index(archive.get(), index, 0, &stat) != 0 || !(stat.valid & ZIP_STAT_NAME)) {
-      return Damaged("an entry without a name");
+  const auto filter = [&](absl::string_view name, Bytes size) -> absl::StatusOr<ZipEntry> {
+    if (!absl::EndsWith(name, ".npy") || name == ".npy") {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "npz: entry ", Quoted(name), " is not a .npy array; write the file with numpy.savez"));
     }
-    absl::string_view name = stat.name;
-    const std::string context = absl::StrCat("entry ", Quoted(name));
-    if (!absl::ConsumeSuffix(&name, ".npy") || name.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("npz: ", context, " is not a .npy array; write the file with numpy.savez"));
-    }
-    if (absl::Status status = CheckEntry(stat, left, limit); !status.ok()) {
-      return Annotate(status, context);
-    }
-    // As it lies in the file, and as a tensor.
-    if (reserve) EBB_RETURN_IF_ERROR(reserve(Bytes(2) * static_cast<int64_t>(stat.size)));
-    absl::StatusOr<std::string> content = ReadEntry(archive.get(), index, stat, bytes.size());
-    if (!content.ok()) return Annotate(content.status(), context);
-    absl::StatusOr<graph::HostTensor> tensor = ParseNpy(*content);
-    if (!tensor.ok()) return Annotate(tensor.status(), context);
-    left -= Bytes(static_cast<int64_t>(content->size()));
-    if (!arrays.emplace(std::string(name), *std::move(tensor)).second) {
-      return Damaged(absl::StrCat(context, " is there twice"));
-    }
+    // As it lies in the file, and as a tensor. A larger claim than the limit is refused unread.
+    if (reserve && size <= limit) EBB_RETURN_IF_ERROR(reserve(2 * size));
+    return ZipEntry::kRead;
+  };
+  const auto visit = [&](absl::string_view name, const std::string& content) {
+    absl::ConsumeSuffix(&name, ".npy");
+    absl::StatusOr<graph::HostTensor> tensor = ParseNpy(content);
+    if (!tensor.ok()) return tensor.status();
+    if (arrays.emplace(std::string(name), *std::move(tensor)).second) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat("npz: it is there twice; ", kWords.remedy));
+  };
+  EBB_RETURN_IF_ERROR(VisitZip(bytes, kWords, limit, filter, visit));
+  if (arrays.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("npz: there is no array in it; ", kWords.remedy));
   }
-  if (arrays.empty()) return Damaged("there is no array in it");
   return arrays;
 }
 

@@ -14,6 +14,7 @@
 #include "data/decode.h"
 #include "data/gzip.h"
 #include "data/npy.h"
+#include "data/zip.h"
 
 namespace ebb::data {
 namespace {

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "data/dataset.h"
 #include "data/decode.h"
+#include "data/image_rows.h"
 #include "data/slice.h"
 
 namespace ebb::data {
@@ -139,7 +140,20 @@ absl::Status CheckValues(const BatchSource& source, const FieldBinding& binding,
   return absl::OkStatus();
 }
 
+absl::Status CheckBatchAxis(const BatchSource& source, const FieldBinding& binding) {
+  const graph::TensorType& type = binding.type;
+  if (!type.shape.empty() && type.shape[0] == source.batch_size) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("field \"", binding.field, "\" feeds a model input of type ", ToString(type),
+                   ", whose axis 0 is not the batch size ", source.batch_size,
+                   "; export the model with a dynamic batch axis"));
+}
+
 absl::Status CheckBinding(const BatchSource& source, const FieldBinding& binding) {
+  if (source.image && source.image->field == binding.field) {
+    EBB_RETURN_IF_ERROR(CheckBatchAxis(source, binding));
+    return CheckImages(source, binding);
+  }
   const auto& fields = source.data->fields();
   const auto found = fields.find(binding.field);
   if (found == fields.end()) {
@@ -149,6 +163,7 @@ absl::Status CheckBinding(const BatchSource& source, const FieldBinding& binding
                       [](std::string* out, const auto& field) {
                         absl::StrAppend(out, "\"", field.first, "\" ", ToString(field.second.type));
                       }),
+        source.data->images() != nullptr ? ", \"image\"" : "",
         source.data->IsTokens()
             ? "; bind the model input to a part of it, as in \"tokens[:-1]\" and, "
               "for targets, \"tokens[1:]\""
@@ -156,12 +171,7 @@ absl::Status CheckBinding(const BatchSource& source, const FieldBinding& binding
   }
   const graph::HostTensor& field = found->second;
   const graph::TensorType& type = binding.type;
-  if (type.shape.empty() || type.shape[0] != source.batch_size) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("field \"", binding.field, "\" feeds a model input of type ", ToString(type),
-                     ", whose axis 0 is not the batch size ", source.batch_size,
-                     "; export the model with a dynamic batch axis"));
-  }
+  EBB_RETURN_IF_ERROR(CheckBatchAxis(source, binding));
   const absl::StatusOr<RowPart> part = PartOf(binding.slice, field.type.shape);
   if (!part.ok()) return Annotate(part.status(), absl::StrCat("field \"", binding.field, "\""));
   if (!RowShapesFit(part->shape, RowOf(type.shape))) {
@@ -219,6 +229,7 @@ absl::Status Validate(const BatchSource& source) {
   for (const FieldBinding& binding : source.bindings) {
     EBB_RETURN_IF_ERROR(CheckBinding(source, binding));
   }
+  if (source.image) EBB_RETURN_IF_ERROR(CheckImageIsBound(source));
   return absl::OkStatus();
 }
 

@@ -163,17 +163,22 @@ void EngineLoop::StageNext(ActiveJob& job, int slot) {
     request.out.push_back(job.Staged(slot, offsets[i]));
   }
   request.valid = reinterpret_cast<int64_t*>(job.Staged(slot, offsets.back()));
-  request.done = [this, id = job.id, run = run.get()](int64_t valid) {
-    Post([this, id, run, valid] {
+  request.done = [this, id = job.id, run = run.get()](absl::StatusOr<int64_t> valid) {
+    Post([this, id, run, valid = std::move(valid)] {
       ActiveJob* job = Settle(id, &ActiveJob::fills_pending);
       if (job == nullptr) return;
+      if (!valid.ok()) {
+        EndJob(id, JobState::kFailed, EndReason::kData, std::string(valid.status().message()));
+        return;
+      }
       run->staged = true;
-      run->valid = valid;
+      run->valid = *valid;
       Pump(*job);
     });
   };
   job.staged.push_back(std::move(run));
-  stager_->Stage(std::move(request));
+  Stager& stager = request.source->image ? *image_stager_ : *stager_;
+  stager.Stage(std::move(request));
 }
 
 void EngineLoop::Pump(ActiveJob& job) {

@@ -38,11 +38,13 @@ absl::Status EngineLoop::Init() {
   co_run_ = std::make_unique<CoRun>(options_.co_run, static_cast<int>(lanes_.size() * 2));
   lanes_closed_ = true;
   stager_ = std::make_unique<Stager>();
+  image_stager_ = std::make_unique<Stager>();
   return absl::OkStatus();
 }
 
 EngineLoop::~EngineLoop() {
   stager_.reset();
+  image_stager_.reset();
   for (Lane& lane : lanes_) {
     for (const auto& streams : {lane.streams, lane.fetch_streams, lane.store_streams}) {
       for (const device::StreamId stream : streams) {

@@ -225,7 +225,9 @@ class EngineLoop {
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;
 
-  std::unique_ptr<Stager> stager_;  // last: its thread ends before anything it writes to goes away
+  // Last: their threads end before anything that they write to goes away. Images, which take long,
+  // have a loader of their own, so that other jobs' batches do not wait behind them.
+  std::unique_ptr<Stager> stager_, image_stager_;
 };
 
 }  // namespace ebb::runtime

@@ -37,7 +37,8 @@ struct ModelSpec {
 
 struct DataSource {
   std::shared_ptr<const data::DataSet> data;
-  std::vector<int64_t> rows;  // indices that count; empty = all
+  std::optional<data::ImageField> image;  // the field whose rows are images
+  std::vector<int64_t> rows;              // indices that count; empty = all
   // What the rows come from, where someone counts who holds it.
   std::shared_ptr<const std::vector<int64_t>> index;
   int64_t batch_size = 0;  // 0: the job's (training); evaluation always uses the job's

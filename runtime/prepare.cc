@@ -136,6 +136,7 @@ absl::Status BindData(const JobSpec& spec, const DataSource& source, data::Batch
   batches->data = source.data;
   batches->batch_size =
       order == data::BatchSource::Order::kShuffled ? spec.StepRows() : spec.batch_size;
+  batches->image = source.image;
   batches->rows = source.rows;
   if (batches->rows.empty() && source.data != nullptr) {
     for (int64_t r = 0; r < source.data->rows(); ++r) batches->rows.push_back(r);

@@ -36,10 +36,10 @@ void Stager::Run() {
           data::EpochOrder(*request.source, request.epoch, std::move(request.cache->order));
       request.cache->epoch = request.epoch;
     }
-    const int64_t valid =
-        data::FillBatch(*request.source, request.cache->order, request.batch, request.out);
-    if (request.valid != nullptr) *request.valid = valid;
-    request.done(valid);
+    absl::StatusOr<int64_t> valid = data::FillBatch(*request.source, request.cache->order,
+                                                    {request.epoch, request.batch}, request.out);
+    if (valid.ok() && request.valid != nullptr) *request.valid = *valid;
+    request.done(std::move(valid));
   }
 }
 

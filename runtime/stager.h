@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "data/dataset.h"
 
@@ -26,9 +27,9 @@ struct StageRequest {
   int64_t batch = 0;
   std::vector<void*> out;    // one a binding
   int64_t* valid = nullptr;  // where "ebb.valid" is staged, or null
-  // Called on the loader's thread with the number of valid rows when the slot is full. The
-  // request's memory must live until then.
-  std::function<void(int64_t)> done;
+  // Called on the loader's thread when the slot is full, with the number of valid rows, or with why
+  // its rows cannot be read. The request's memory must live until then.
+  std::function<void(absl::StatusOr<int64_t>)> done;
 };
 
 class Stager {

@@ -29,6 +29,7 @@ VENDOR = {
     r"oneapi/dnnl|dnnl\.h": {"device/cpu"},
     r"cuda|cudnn|cublas|nvrtc": {"device/cuda"},
     r"grpcpp|google/protobuf|ebb/v1": {"daemon", "client", "proto"},
+    r"png\.h|jpeglib\.h|arrow/|parquet/": {"data"},
     r"onnx/|onnx\.pb|onnx-ml\.pb": {"model"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')

@@ -22,13 +22,11 @@ TEST_F(WireTest, WhatIsNotSupportedIsRefusedByName) {
       {"precision=bf16", "precision: bf16"},
       {"precision=tf32", "precision: tf32"},
       {"loss_scale.dynamic={}", "loss_scale"},
-      {"data.train.images=/x", "data.train.images"},
       {"data.train.feed=client", "data.train.feed"},
       {"data.train.batch_size=4", "data.train.batch_size"},
       {"data.train.schema={a: f32}", "data.train.schema"},
       {"data.val={file: x, batch_size: 4}", "data.val.batch_size"},
       {"data.train.batches=4", "data.train.batches"},
-      {"data.augment.train=[hflip]", "data.augment"},
       {"data.train.drop_last=false", "data.train.drop_last: false"},
       {"data.val={file: x, drop_last: true}", "data.val.drop_last: true"},
       {"optimizer.groups=[{match: a, use: adam}]", "optimizer.groups[0].use"},
@@ -123,10 +121,9 @@ TEST(Supported, EveryLeafOfTheSchemaIsActedOnOrRefusedByItsName) {
   EXPECT_GT(leaves, 100);
   EXPECT_THAT(refused,
               testing::UnorderedElementsAre(
-                  "model.bn.freeze_stats", "data.train.images", "data.train.feed",
-                  "data.train.batch_size", "data.train.batches", "data.train.schema",
-                  "data.val.images", "data.val.feed", "data.val.batch_size", "data.val.schema",
-                  "data.val.drop_last", "data.augment", "optimizer.rowwise_adagrad",
+                  "model.bn.freeze_stats", "data.train.feed", "data.train.batch_size",
+                  "data.train.batches", "data.train.schema", "data.val.feed", "data.val.batch_size",
+                  "data.val.schema", "data.val.drop_last", "optimizer.rowwise_adagrad",
                   "optimizer.groups.use", "stop.device_time", "checkpoint.every", "loss_scale"));
 }
 
@@ -198,7 +195,7 @@ TEST_F(WireTest, ValuesOutOfRangeAreNamed) {
       {"data.train.range=[0, 1]", "data.train.range is for tokens"},
       {"data.train.token_type=u16", "data.train.token_type is for tokens"},
       {"data.val={file: x, batches: 0}", "data.val.batches is 0"},
-      {"data.train={}", "data.train needs file or tokens"},
+      {"data.train={}", "data.train needs file, images or tokens"},
   };
   for (const auto& [assignment, part] : bad) {
     EXPECT_THAT(ErrorOf(absl::StatusCode::kInvalidArgument, {assignment}), HasSubstr(part))

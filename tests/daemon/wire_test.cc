@@ -31,6 +31,46 @@ TEST_F(WireTest, TheSmallestSpecHasDefaults) {
   EXPECT_EQ(job.memory_max, Bytes(0));
 }
 
+TEST_F(WireTest, ImagesAndWhatIsDoneToThemReachTheNativeSpec) {
+  const std::string png = TempDir::Read(EBB_SOURCE_DIR "/tests/data/fixtures/images/rgb.png");
+  root_.Write("set/b/1.png", png);
+  root_.Write("set/a/2.png", png);
+  const std::string images = "data={train: {images: " + root_.path() +
+                             "/set}, val: {images: " + root_.path() +
+                             "/set, index: " + root_.path() + "/one.txt}}";
+  root_.Write("one.txt", "1\n");
+  const runtime::JobSpec job = Native(
+      {images, "data.augment.train=[{random_resized_crop: 8}, {hflip: {p: 0.25}}, normalize]",
+       "data.augment.val=[{resize: 9}, {center_crop: 8}, {random_crop: 2}, "
+       "{normalize: {mean: [0.5], std: [0.25]}}]"});
+  ASSERT_TRUE(job.train.image.has_value());
+  EXPECT_EQ(job.train.image->field, "image");
+  const data::Transforms& train = job.train.image->transforms;
+  ASSERT_EQ(train.size(), 3u);
+  EXPECT_EQ(train[0].kind, data::Transform::Kind::kRandomResizedCrop);
+  EXPECT_EQ(train[0].size, 8);
+  EXPECT_EQ(train[1].kind, data::Transform::Kind::kHFlip);
+  EXPECT_EQ(train[1].p, 0.25);
+  EXPECT_THAT(train[2].mean, ElementsAre(0.485, 0.456, 0.406));
+  EXPECT_THAT(train[2].std, ElementsAre(0.229, 0.224, 0.225));
+  const data::Transforms& val = job.val->image->transforms;
+  ASSERT_EQ(val.size(), 4u);
+  EXPECT_EQ(val[0].kind, data::Transform::Kind::kResize);
+  EXPECT_EQ(val[1].kind, data::Transform::Kind::kCenterCrop);
+  EXPECT_EQ(val[2].kind, data::Transform::Kind::kRandomCrop);
+  EXPECT_EQ(val[2].size, 2);
+  EXPECT_THAT(val[3].std, ElementsAre(0.25));
+  EXPECT_EQ(job.val->data->images()->path(1), "b/1.png");
+  EXPECT_THAT(job.val->rows, ElementsAre(1));
+
+  const auto invalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(ErrorOf(invalid, {"data.augment.val=[hflip]"}), HasSubstr("data.augment.val is for"));
+  EXPECT_THAT(ErrorOf(invalid, {"data.augment.train=[hflip]"}),
+              HasSubstr("data.augment.train: which field holds the images?"));
+  EXPECT_THAT(ErrorOf(invalid, {"data.train.sparse=[{match: a, pad_to: 0}]"}),
+              HasSubstr("data.train: sparse[0].pad_to is 0"));
+}
+
 TEST_F(WireTest, EveryPartReachesTheNativeSpec) {
   const runtime::JobSpec job =
       Native({"model.reinit={'fc.*': zeros, 'conv*': default}",

@@ -54,7 +54,7 @@ BatchSource OneField(HostTensor tensor, DType to, graph::Shape row_shape) {
 template <class T>
 std::vector<T> Fill(const BatchSource& source) {
   std::vector<T> out(static_cast<size_t>(NumElements(source.bindings[0].type.shape)));
-  FillBatch(source, EpochOrder(source, 0), 0, {out.data()});
+  EXPECT_TRUE(FillBatch(source, EpochOrder(source, 0), {0, 0}, {out.data()}).ok());
   return out;
 }
 
@@ -111,7 +111,7 @@ TEST(FillBatch, CopiesRowsOfTheOrder) {
   std::vector<float> x(4);
   std::vector<int64_t> label(2);
   EXPECT_EQ(source.BatchesPerEpoch(), 2);
-  EXPECT_EQ(FillBatch(source, {4, 0, 3, 1, 2}, 1, {x.data(), label.data()}), 2);
+  EXPECT_EQ(*FillBatch(source, {4, 0, 3, 1, 2}, {0, 1}, {x.data(), label.data()}), 2);
   EXPECT_THAT(x, ElementsAre(30, 31, 10, 11));
   EXPECT_THAT(label, ElementsAre(3, 1));
 }
@@ -122,7 +122,7 @@ TEST(FillBatch, PadsTheTailWithItsLastRow) {
   std::vector<float> x(6);
   std::vector<int64_t> label(3);
   EXPECT_EQ(source.BatchesPerEpoch(), 2);
-  EXPECT_EQ(FillBatch(source, EpochOrder(source, 0), 1, {x.data(), label.data()}), 2);
+  EXPECT_EQ(*FillBatch(source, EpochOrder(source, 0), {0, 1}, {x.data(), label.data()}), 2);
   EXPECT_THAT(label, ElementsAre(3, 4, 4));
   EXPECT_THAT(x, ElementsAre(30, 31, 40, 41, 40, 41));
 }

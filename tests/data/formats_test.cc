@@ -7,6 +7,7 @@
 
 #include "data/dataset.h"
 #include "data/gzip.h"
+#include "data/parquet.h"
 #include "tests/data/files.h"
 
 namespace ebb::data {
@@ -88,6 +89,12 @@ TEST(Safetensors, WhatIsNoDataSetIsRefusedInWords) {
   EXPECT_THAT(Error(file("{}", "")), HasSubstr("there is no tensor in it"));
   EXPECT_THAT(Error(Fixture("plain.safetensors"), {}, Bytes(40)),
               AllOf(HasSubstr("RESOURCE_EXHAUSTED"), HasSubstr("limit of 40 B")));
+}
+
+TEST(Parquet, WithoutArrowTheMessageSaysWhatToDo) {
+  if (ReadsParquet()) GTEST_SKIP() << "this build reads Parquet";
+  EXPECT_THAT(Error(Fixture("plain.parquet")),
+              AllOf(HasSubstr("UNIMPLEMENTED"), HasSubstr("was built without Arrow")));
 }
 
 TEST(Npy, ALabelColumnIsRefusedSinceArraysHaveNoColumns) {

@@ -84,11 +84,11 @@ TEST(FillBatch, TakesInputsAndTargetsOfOneField) {
   ASSERT_TRUE(Validate(source).ok()) << Validate(source);
   std::vector<int32_t> x(8);
   std::vector<int64_t> y(8);
-  EXPECT_EQ(FillBatch(source, {2, 0, 1}, 0, {x.data(), y.data()}), 2);
+  EXPECT_EQ(*FillBatch(source, {2, 0, 1}, {0, 0}, {x.data(), y.data()}), 2);
   EXPECT_THAT(x, ElementsAre(20, 21, 22, 23, 0, 1, 2, 3));
   EXPECT_THAT(y, ElementsAre(21, 22, 23, 24, 1, 2, 3, 4));
   source.tail = BatchSource::Tail::kPad;
-  EXPECT_EQ(FillBatch(source, {2, 0, 1}, 1, {x.data(), y.data()}), 1);
+  EXPECT_EQ(*FillBatch(source, {2, 0, 1}, {0, 1}, {x.data(), y.data()}), 1);
   EXPECT_THAT(y, ElementsAre(11, 12, 13, 14, 11, 12, 13, 14));
 }
 
