@@ -14,7 +14,8 @@ Table* BuildTable() {
   auto* table = new Table;
   for (absl::Span<const OpDef> family :
        {ops::Elementwise(), ops::Binary(), ops::Matmul(), ops::Conv(), ops::Pool(), ops::Norm(),
-        ops::Movement(), ops::Reduce(), ops::Loss(), ops::Metric(), ops::Update(), ops::Random()}) {
+        ops::Movement(), ops::Reduce(), ops::Loss(), ops::Metric(), ops::Update(), ops::Random(),
+        ops::Recurrent(), ops::EmbeddingBags()}) {
     for (const OpDef& op : family) {
       EBB_CHECK(op.shape != nullptr);
       EBB_CHECK(table->emplace(op.name, &op).second);  // one row a name

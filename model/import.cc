@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "model/fuse.h"
 #include "model/host_fold.h"
+#include "model/onnx_bags.h"
 #include "model/onnx_context.h"
 #include "model/onnx_ops.h"
 #include "model/onnx_survey.h"
@@ -139,8 +140,8 @@ class Importer {
       EBB_ASSIGN_OR_RETURN(HostTensor tensor, ReadInitializer(proto.name()));
       size_t copies = 1;
       const bool statistic = weight.kind == Survey::Kind::kBuffer;
-      const bool tied =
-          weight.uses.size() > 1 && (IsUniform(tensor) || (statistic && MutatesStatistics()));
+      const bool tied = weight.uses.size() > 1 && !OnlyCut(weight) &&
+                        (IsUniform(tensor) || (statistic && MutatesStatistics()));
       if (tied && !state_.options.untie_uniform) return TiedError(proto.name(), weight);
       if (tied) copies = weight.uses.size();
       for (size_t copy = 0; copy < copies; ++copy) {
@@ -166,6 +167,14 @@ class Importer {
       state_.result.weights[proto.name()] = std::move(tensor);
     }
     return absl::OkStatus();
+  }
+
+  // Its uses are pieces of it (the gates of a recurrent layer), not places that share it.
+  bool OnlyCut(const Survey::Weight& weight) const {
+    return std::all_of(weight.uses.begin(), weight.uses.end(), [&](const Survey::Use& use) {
+      const std::string& op = graph_.node(use.first).op_type();
+      return op == "Slice" || op == "Split";
+    });
   }
 
   bool MutatesStatistics() const { return state_.options.batch_norm != BatchNormMode::kFrozen; }
@@ -343,8 +352,9 @@ class Importer {
 }  // namespace
 
 absl::StatusOr<ImportedModel> ImportOnnx(absl::string_view bytes, const ImportOptions& options) {
-  EBB_ASSIGN_OR_RETURN(const onnx::ModelProto model, ParseModel(bytes));
+  EBB_ASSIGN_OR_RETURN(onnx::ModelProto model, ParseModel(bytes));
   EBB_ASSIGN_OR_RETURN(const int opset, StandardOpset(model));
+  ReplaceEmbeddingBags(model.mutable_graph());
   return Importer(model, options, opset).Run();
 }
 

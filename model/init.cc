@@ -85,6 +85,33 @@ void NoteBroadcast(const Graph& graph, const Node& node, Usages* usages) {
   }
 }
 
+// PyTorch draws all weights of a recurrent layer within 1 / sqrt(H): r, its bias, and the weight
+// and biases of the projection in front.
+void NoteRecurrent(const Graph& graph, const Node& node, Usages* usages) {
+  const Shape& r = graph.value(node.inputs[1]).type.shape;
+  const Usage weight = MatrixUsage(r, 1, 0);
+  const Usage bias = {Part::kBias, weight.fan_in, weight.fan_out};
+  const auto producer = [&](ValueId id) -> const Node* {
+    const NodeId made_by = graph.value(id).producer;
+    return made_by.valid() ? &graph.node(made_by) : nullptr;
+  };
+  usages->insert_or_assign(node.inputs[1], weight);
+  if (node.op->name == "Gru" && node.inputs.size() > 2) {
+    usages->insert_or_assign(node.inputs[2], bias);
+  }
+  const Node* projection = producer(node.inputs[0]);
+  if (projection != nullptr && projection->op->name == "Reshape") {
+    projection = producer(projection->inputs[0]);
+  }
+  if (projection == nullptr || projection->op->name != "Gemm") return;
+  usages->insert_or_assign(projection->inputs[1], weight);
+  if (projection->inputs.size() < 3) return;
+  usages->insert_or_assign(projection->inputs[2], bias);
+  const Node* sum = producer(projection->inputs[2]);
+  if (sum == nullptr || sum->op->name != "Add") return;
+  for (const ValueId part : sum->inputs) usages->insert_or_assign(part, bias);
+}
+
 Usages FindUsages(const Graph& graph) {
   Usages usages;
   for (const Node& node : graph.nodes) {
@@ -110,6 +137,8 @@ Usages FindUsages(const Graph& graph) {
       usages.try_emplace(node.inputs[0], Usage{Part::kEmbedding});
     } else if (op == "Mul" || op == "Add") {
       NoteBroadcast(graph, node, &usages);
+    } else if (op == "Lstm" || op == "Gru") {
+      NoteRecurrent(graph, node, &usages);
     }
     if ((op == "Conv" || op == "Gemm") && node.inputs.size() > 2 && node.inputs[2].valid()) {
       NoteBias(node.inputs[2], usages.at(node.inputs[1]), &usages);

@@ -52,6 +52,7 @@ class ConvertContext : public NodeView {
         state_(state) {}
 
   const ImportOptions& options() const { return state_->options; }
+  const graph::Graph& emitted() const { return state_->result.graph; }
   const TensorType& TypeOf(ValueId id) const { return state_->result.graph.value(id).type; }
 
   // Input i in the graph.

@@ -59,6 +59,12 @@ std::vector<float> NodeView::Floats(absl::string_view name) const {
   return {attr->floats().begin(), attr->floats().end()};
 }
 
+std::vector<std::string> NodeView::Strings(absl::string_view name) const {
+  const auto* attr = Typed(name, onnx::AttributeProto::STRINGS);
+  if (attr == nullptr) return {};
+  return {attr->strings().begin(), attr->strings().end()};
+}
+
 const onnx::TensorProto* NodeView::Tensor(absl::string_view name) const {
   const auto* attr = Typed(name, onnx::AttributeProto::TENSOR);
   return attr == nullptr ? nullptr : &attr->t();

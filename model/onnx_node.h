@@ -50,6 +50,7 @@ class NodeView {
   std::string Str(absl::string_view name, absl::string_view fallback) const;
   std::vector<int64_t> Ints(absl::string_view name, std::vector<int64_t> fallback = {}) const;
   std::vector<float> Floats(absl::string_view name) const;
+  std::vector<std::string> Strings(absl::string_view name) const;
   const onnx::TensorProto* Tensor(absl::string_view name) const;
   const absl::Status& attr_status() const { return attr_status_; }
 

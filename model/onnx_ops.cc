@@ -9,8 +9,9 @@ namespace ebb::model {
 const OnnxOp* FindOnnxOp(absl::string_view name) {
   static const auto* const table = [] {
     auto* rows = new absl::flat_hash_map<absl::string_view, const OnnxOp*>();
-    for (absl::Span<const OnnxOp> family : {ElementwiseOps(), MatmulOps(), NnOps(), NormOps(),
-                                            MovementOps(), ReduceOps(), LossOps()}) {
+    for (absl::Span<const OnnxOp> family :
+         {ElementwiseOps(), MatmulOps(), NnOps(), NormOps(), MovementOps(), ReduceOps(), LossOps(),
+          RecurrentOps(), EmbeddingBagOps()}) {
       for (const OnnxOp& row : family) rows->emplace(row.name, &row);
     }
     return rows;
@@ -19,19 +20,28 @@ const OnnxOp* FindOnnxOp(absl::string_view name) {
   return it == table->end() ? nullptr : it->second;
 }
 
+namespace {
+std::string Bags() {
+  return "nn.EmbeddingBag is read from torch.onnx.export(..., dynamo=False), mode \"sum\" or "
+         "\"mean\" without per_sample_weights; elsewhere write nn.Embedding(...)(x).sum(1)";
+}
+}  // namespace
+
 std::string AdviceFor(absl::string_view op) {
   if (op == "Loop" || op == "If" || op == "Scan") {
     return "Control flow has no fixed schedule: replace loops and data-dependent branches by fixed "
-           "sizes (torch.export or torch.jit.trace unroll them; use nn.Embedding instead of "
-           "nn.EmbeddingBag)";
+           "sizes (torch.export or torch.jit.trace unroll them). " +
+           Bags();
   }
   if (absl::StartsWith(op, "Sequence") || absl::StartsWith(op, "Optional") ||
       absl::StrContains(op, "Sequence")) {
     return "Sequences and optionals are not supported: export tensors only (torch.stack or "
-           "torch.cat instead of lists)";
+           "torch.cat instead of lists). " +
+           Bags();
   }
-  if (op == "LSTM" || op == "GRU" || op == "RNN") {
-    return "Recurrent layers are not supported: unroll the cell, or use attention or convolution";
+  if (op == "RNN") {
+    return "Of the recurrent layers LSTM and GRU are supported: use nn.LSTM or nn.GRU, or unroll "
+           "the cell over fixed steps";
   }
   if (op == "ArgMax" || op == "ArgMin" || op == "TopK") {
     return "Let the model end at its logits: losses and metrics are named in the job";

@@ -39,5 +39,7 @@ absl::Span<const OnnxOp> NormOps();  // normalisation and softmax
 absl::Span<const OnnxOp> MovementOps();
 absl::Span<const OnnxOp> ReduceOps();
 absl::Span<const OnnxOp> LossOps();
+absl::Span<const OnnxOp> RecurrentOps();  // LSTM, GRU
+absl::Span<const OnnxOp> EmbeddingBagOps();
 
 }  // namespace ebb::model

@@ -41,6 +41,8 @@ absl::Span<const KernelRow> LossKernels();
 absl::Span<const KernelRow> MetricKernels();
 absl::Span<const KernelRow> UpdateKernels();
 absl::Span<const KernelRow> RandomKernels();
+absl::Span<const KernelRow> RecurrentKernels();
+absl::Span<const KernelRow> EmbeddingBagKernels();
 
 inline bool HasInput(const Node& node, size_t i) {
   return i < node.inputs.size() && node.inputs[i].valid();

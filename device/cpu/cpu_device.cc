@@ -22,7 +22,7 @@ absl::flat_hash_map<absl::string_view, KernelFactory> AllKernels() {
         cpu::PoolKernels(), cpu::BatchNormKernels(), cpu::LayerNormKernels(), cpu::RmsNormKernels(),
         cpu::LrnKernels(), cpu::SoftmaxKernels(), cpu::MovementKernels(), cpu::GatherKernels(),
         cpu::ReduceKernels(), cpu::LossKernels(), cpu::MetricKernels(), cpu::UpdateKernels(),
-        cpu::RandomKernels()}) {
+        cpu::RandomKernels(), cpu::RecurrentKernels(), cpu::EmbeddingBagKernels()}) {
     for (const KernelRow& row : rows) table.emplace(row.op, row.make);
   }
   return table;

@@ -1,9 +1,10 @@
 // MatMul and Gemm on oneDNN's sgemm, with loops of our own for matrices too small for it.
+#include "device/cpu/matmul.h"
+
 #include <algorithm>
 
 #include "device/cpu/broadcast.h"
 #include "device/cpu/common.h"
-#include "device/cpu/onednn.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {
@@ -69,6 +70,8 @@ void SmallGemm(const GemmSpec& s, float alpha, const float* a, const float* b, f
 // Below this many multiply-adds the set-up of sgemm costs more than the product.
 constexpr int64_t kSmall = 512;
 
+}  // namespace
+
 absl::Status Multiply(const GemmSpec& s, float alpha, const float* a, const float* b, float beta,
                       float* c) {
   if (s.m == 0 || s.n == 0) return absl::OkStatus();
@@ -78,6 +81,8 @@ absl::Status Multiply(const GemmSpec& s, float alpha, const float* a, const floa
   }
   return Sgemm(s, alpha, a, b, beta, c);
 }
+
+namespace {
 
 absl::StatusOr<Kernel> MakeMatMul(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));

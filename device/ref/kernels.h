@@ -18,5 +18,7 @@ absl::Span<const KernelRow> Loss();
 absl::Span<const KernelRow> Metric();
 absl::Span<const KernelRow> Update();
 absl::Span<const KernelRow> Random();
+absl::Span<const KernelRow> Recurrent();
+absl::Span<const KernelRow> EmbeddingBags();
 
 }  // namespace ebb::device::ref

@@ -12,7 +12,8 @@ namespace {
 KernelFactory FindKernel(absl::string_view op) {
   for (absl::Span<const KernelRow> family :
        {ref::Elementwise(), ref::Binary(), ref::Matmul(), ref::Conv(), ref::Pool(), ref::Norm(),
-        ref::Movement(), ref::Reduce(), ref::Loss(), ref::Metric(), ref::Update(), ref::Random()}) {
+        ref::Movement(), ref::Reduce(), ref::Loss(), ref::Metric(), ref::Update(), ref::Random(),
+        ref::Recurrent(), ref::EmbeddingBags()}) {
     auto row = std::find_if(family.begin(), family.end(),
                             [&](const KernelRow& candidate) { return candidate.op == op; });
     if (row != family.end()) return row->make;

@@ -75,7 +75,30 @@ bool IsDepthwise(const Graph& graph, const Node& conv) {
   return groups > 1 && (w[1] == 1 || w[0] == groups);
 }
 
+// A recurrent layer: a product a step that waits for the step before, and of its gradient one more
+// product over all steps, for the weights.
+struct Recurrence {
+  int64_t steps = 0;
+  Gemm step;
+  std::optional<Gemm> weights;
+  double recurrent_bytes = 0;  // of r, which every step reads
+};
+
+std::optional<Recurrence> RecurrenceOf(const Graph& graph, const Node& node) {
+  const absl::string_view op = node.op->name;
+  const bool back = op == "LstmGrad" || op == "GruGrad";
+  if (!back && op != "Lstm" && op != "Gru") return std::nullopt;
+  const Shape& wide = ShapeOf(graph, node.inputs[0]);                        // [T,N,G H]
+  const graph::TensorType& r = graph.value(node.inputs[back ? 3 : 1]).type;  // [G H,H]
+  Recurrence layer{.steps = wide[0], .recurrent_bytes = static_cast<double>(r.bytes().count())};
+  layer.step =
+      back ? Gemm{1, wide[1], r.shape[1], r.shape[0]} : Gemm{1, wide[1], r.shape[0], r.shape[1]};
+  if (back) layer.weights = Gemm{1, r.shape[0], r.shape[1], wide[0] * wide[1]};
+  return layer;
+}
+
 std::optional<Gemm> GemmOf(const Graph& graph, const Node& node) {
+  if (const auto layer = RecurrenceOf(graph, node)) return layer->step;
   if (node.op->name == "MatMul" || node.op->name == "Gemm") return MatMulGemm(graph, node);
   if (!IsConv(node) || IsDepthwise(graph, node)) return std::nullopt;
   Gemm gemm = ConvGemm(graph, node);
@@ -122,6 +145,35 @@ KernelCost Cost(const SimProfile& profile, const Grid& grid, double flops, doubl
   return cost;
 }
 
+// Kernels one after the other as one: shares are means over its time.
+void Append(const KernelCost& next, double times, KernelCost* sum) {
+  const double micros = next.micros * times, total = sum->micros + micros;
+  if (total == 0) return;
+  const auto mean = [&](double before, double now) {
+    return (before * sum->micros + now * micros) / total;
+  };
+  *sum = {total, mean(sum->slots, next.slots), mean(sum->flops, next.flops),
+          mean(sum->bandwidth, next.bandwidth)};
+}
+
+KernelCost RecurrenceCost(const SimProfile& profile, const Recurrence& layer,
+                          const graph::OpCost& work) {
+  const double steps = static_cast<double>(layer.steps);
+  double flops = static_cast<double>(work.flops.count());
+  KernelCost cost;
+  if (layer.weights) {
+    const Gemm& gemm = *layer.weights;
+    const double share = 2.0 * static_cast<double>(gemm.rows) * static_cast<double>(gemm.columns) *
+                         static_cast<double>(gemm.depth);
+    Append(Cost(profile, GemmGrid(profile, gemm), share, 0), 1, &cost);
+    flops -= share;
+  }
+  if (layer.steps == 0) return cost;
+  const double bytes = static_cast<double>(work.bytes.count()) / steps + layer.recurrent_bytes;
+  Append(Cost(profile, GemmGrid(profile, layer.step), flops / steps, bytes), steps, &cost);
+  return cost;
+}
+
 }  // namespace
 
 double Grid::Efficiency() const {
@@ -142,6 +194,7 @@ KernelCost CostAlone(const SimProfile& profile, const Graph& graph, const Node& 
       return {it->second.micros, slot, slot, it->second.bandwidth};
     }
   }
+  if (const auto layer = RecurrenceOf(graph, node)) return RecurrenceCost(profile, *layer, work);
   return Cost(profile, GridOf(profile, graph, node), static_cast<double>(work.flops.count()),
               static_cast<double>(work.bytes.count()));
 }

@@ -20,7 +20,8 @@ constexpr size_t kLargestPacking = 256 << 10;
 
 bool MayPack(const OpCase& c, const AllocationSite& site) {
   static const auto* const products =
-      new std::set<std::string>{"MatMul", "Gemm", "Conv", "ConvGradInput", "ConvGradWeight"};
+      new std::set<std::string>{"MatMul", "Gemm",     "Conv", "ConvGradInput", "ConvGradWeight",
+                                "Lstm",   "LstmGrad", "Gru",  "GruGrad"};
   return products->count(c.op) == 1 && site.depth > 0 &&
          absl::StartsWith(ModuleOf(site.frames[0]), "libdnnl.so") &&
          site.largest <= kLargestPacking;

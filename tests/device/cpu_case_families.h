@@ -33,5 +33,7 @@ void Matmul(Cases& cases);
 void Conv(Cases& cases);
 void Pool(Cases& cases);
 void Norm(Cases& cases);
+void Recurrent(Cases& cases);
+void EmbeddingBags(Cases& cases);
 
 }  // namespace ebb::testing

@@ -330,6 +330,8 @@ std::vector<OpCase> CpuCases() {
   Averages(cases);
   Clipping(cases);
   Random(cases);
+  Recurrent(cases);
+  EmbeddingBags(cases);
   return cases;
 }
 

@@ -247,12 +247,71 @@ Cases Random() {
            "y, mask = Dropout(x, rng) {ratio=0.0, stream=0}"}};
 }
 
+// Inputs of recurrent ops: name and shape, of N sequences.
+std::string Inputs(const std::string& names, const char* batch) {
+  std::string text;
+  if (names.find("rb") != std::string::npos) text += "; rb = input f64[6]";
+  for (const char* state : {"h0", "c0"}) {
+    if (names.find(state) != std::string::npos) {
+      absl::StrAppend(&text, "; ", state, " = input f64[", batch, ",2]");
+    }
+  }
+  return text;
+}
+
+Cases EmbeddingBags() {
+  Cases cases;
+  for (const char* mode : {"sum", "mean"}) {
+    cases.push_back(
+        {absl::StrCat("w = input f64[5,3]; i = constant i64[7] 0 4 2 4 -1 9 1; "
+                      "o = constant i64[4] 0 3 3 5; y = EmbeddingBag(w, i, o) {mode=\"",
+                      mode, "\"}")});
+    cases.push_back(
+        {absl::StrCat("w = input f64[5,3]; i = constant i32[7] 0 4 2 4 4 3 1; "
+                      "o = constant i32[3] 0 2 5; y = EmbeddingBag(w, i, o) {mode=\"",
+                      mode, "\", include_last_offset=1}")});
+  }
+  return cases;
+}
+
+Cases Recurrent() {
+  Cases cases;
+  for (const auto& [steps, batch] :
+       {std::pair("4", "3"), std::pair("1", "2"), std::pair("3", "1")}) {
+    for (const bool reverse : {false, true}) {
+      const auto lstm = [&, s = steps, n = batch](const char* gates, const std::string& states,
+                                                  const char* outputs, const char* then) {
+        cases.push_back({absl::StrCat("pre = input f64[", s, ",", n, ",8]; r = input f64[8,2]",
+                                      Inputs(states, n), "; ", outputs, " = Lstm(pre, r", states,
+                                      ") {gates=\"", gates, "\", reverse=", reverse, "}", then)});
+      };
+      lstm("iofc", "", "y, c, g", "");
+      lstm("ifco", ", h0, c0", "y, c, g", "");
+      lstm("ifco", ", h0", "h, y, g", "");
+      lstm("ifco", ", -, c0", "h, c, g", "; y = Mul(h, c)");
+      const auto gru = [&, s = steps, n = batch](const char* gates, const std::string& others,
+                                                 bool linear) {
+        cases.push_back(
+            {absl::StrCat("pre = input f64[", s, ",", n, ",6]; r = input f64[6,2]",
+                          Inputs(others, n), "; y, m, g = Gru(pre, r", others, ") {gates=\"", gates,
+                          "\", reverse=", reverse, ", linear_before_reset=", linear, "}")});
+      };
+      for (const bool linear : {false, true}) {
+        gru("zrh", "", linear);
+        gru("rzh", ", rb, h0", linear);
+        gru("rzh", ", -, h0", linear);
+      }
+    }
+  }
+  return cases;
+}
+
 }  // namespace
 
 std::vector<GradCase> GradCases() {
   Cases all;
   for (const Cases& family : {Elementwise(), Binary(), Matmul(), Conv(), Pool(), Norm(), Movement(),
-                              Reduce(), Loss(), Random()}) {
+                              Reduce(), Loss(), Random(), Recurrent(), EmbeddingBags()}) {
     all.insert(all.end(), family.begin(), family.end());
   }
   return all;

@@ -118,6 +118,29 @@ TEST(SimCost, AProductTakesItsFlopsAtTheEfficiencyOfItsGrid) {
   EXPECT_DOUBLE_EQ(cost.bandwidth, bytes / 1e5 / cost.micros);
 }
 
+TEST(SimCost, ARecurrentLayerIsAKernelAStep) {
+  // A tile of 20; 2 x 128 x 64 x 16 flops of the product and 60 a unit around it.
+  SimProfile profile = PlainProfile();
+  profile.bandwidth_gbs = 1000;
+  profile.kernel_overhead_us = 100;
+  const std::string layer = "r = param f32[64,16]\npre = input f32[4,128,64]\n";
+  const double step = (2.0 * 128 * 64 * 16 + 60.0 * 128 * 16) / 1e6 * 20;
+  const KernelCost forward =
+      LastCost(layer + "y, cells, gates = Lstm(pre, r) {gates=\"ifco\"}", profile);
+  EXPECT_DOUBLE_EQ(forward.micros, 4 * (100 + step));
+  EXPECT_NEAR(forward.slots, 1.0 / 20, 1e-12);
+  EXPECT_NEAR(forward.flops, step / 20 / (100 + step), 1e-12);
+  // Backward: as large a product a step, and one of 64 x 16 over 512 rows.
+  const std::string states =
+      "y = input f32[4,128,16]\ncells = input f32[4,128,16]\ndy = input f32[4,128,16]\n";
+  const KernelCost backward = LastCost(
+      layer + states + "dpre, dr, dh0, dc0 = LstmGrad(pre, y, cells, r, dy) {gates=\"ifco\"}",
+      profile);
+  const double back = (2.0 * 128 * 64 * 16 + 45.0 * 128 * 16) / 1e6 * 20;
+  const double weights = 2.0 * 64 * 16 * 512 / 1e6 * 20;
+  EXPECT_NEAR(backward.micros, 4 * (100 + back) + 100 + weights, 1e-9);
+}
+
 TEST(SimCost, AnElementwiseKernelTakesItsBytes) {
   const KernelCost cost = LastCost("x = input f32[25000]\ny = Relu(x)");
   EXPECT_DOUBLE_EQ(cost.micros, 2 * 100000 / 1e3);

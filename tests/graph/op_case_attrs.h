@@ -25,6 +25,9 @@ inline const Attrs kLrn = {{"size", 5}, {"alpha", 1e-4}, {"beta", 0.75}, {"bias"
 inline const Attrs kSlice = {
     {"starts", Ints{1, 4}}, {"ends", Ints{3, -1}}, {"axes", Ints{0, 2}}, {"steps", Ints{1, -2}}};
 inline const Attrs kDropout = {{"ratio", 0.5}, {"stream", 3}};
+inline const Attrs kBag = {{"mode", "mean"}, {"include_last_offset", 1}};
+inline const Attrs kLstm = {{"gates", "ifco"}};
+inline const Attrs kGru = {{"gates", "rzh"}};
 inline const Attrs kNone = {{"reduction", "none"}};
 inline const Attrs kPads = {{"pads", Ints{1, -1, 0, 2}}, {"value", 1.5}};
 

@@ -52,6 +52,7 @@ constexpr Explained kExplained[] = {
     {"the statistics it computes",
      "BatchNormalization's statistics as outputs: state of the job here"},
     {"the most is 8", "rank above 8"},
+    {"peepholes are not supported", "an LSTM with peepholes"},
     {"use constant padding", "Pad by reflection or by the edge"},
     {"fmod of integers", "fmod of integers"},
     {"has no kernel on cpu", "float64 on cpu: the oracle `ref` has it"},

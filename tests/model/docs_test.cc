@@ -15,8 +15,9 @@ TEST(ModelPage, ListsEveryOpOfTheTables) {
   const auto expect = [&](absl::string_view op) {
     EXPECT_TRUE(absl::StrContains(page, absl::StrCat("`", op, "`"))) << op;
   };
-  for (auto family : {model::ElementwiseOps(), model::MatmulOps(), model::NnOps(), model::NormOps(),
-                      model::MovementOps(), model::ReduceOps(), model::LossOps()}) {
+  for (auto family :
+       {model::ElementwiseOps(), model::MatmulOps(), model::NnOps(), model::NormOps(),
+        model::MovementOps(), model::ReduceOps(), model::LossOps(), model::RecurrentOps()}) {
     for (const model::OnnxOp& row : family) expect(row.name);
   }
   for (auto family : {model::FoldArith(), model::FoldMove()}) {

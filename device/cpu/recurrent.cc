@@ -1,0 +1,79 @@
+#include "device/cpu/recurrent.h"
+
+#include <algorithm>
+
+namespace ebb::device::cpu {
+
+Recurrence Recurrence::Of(const Graph& graph, const Node& node, absl::string_view gates) {
+  const Shape& shape = In(graph, node).type.shape;
+  const std::string order = node.attrs.Str("gates");
+  Recurrence s;
+  s.steps = shape[0];
+  s.batch = shape[1];
+  s.wide = shape[2];
+  s.hidden = s.wide / static_cast<int64_t>(gates.size());
+  s.reverse = node.attrs.Int("reverse", 0) != 0;
+  for (size_t i = 0; i < gates.size(); ++i) {
+    s.at[i] = static_cast<int64_t>(order.find(gates[i])) * s.hidden;
+  }
+  s.threads = OmpThreads();
+  return s;
+}
+
+absl::Status Recurrence::AddProduct(const float* h, const float* r, int64_t rows, float* out,
+                                    int64_t ld) const {
+  if (h == nullptr) return absl::OkStatus();
+  const GemmSpec spec{.trans_b = true,
+                      .m = batch,
+                      .n = rows,
+                      .k = hidden,
+                      .lda = hidden,
+                      .ldb = hidden,
+                      .ldc = ld,
+                      .threads = threads};
+  return Multiply(spec, 1, h, r, 1, out);
+}
+
+absl::Status Recurrence::ProductBack(const float* dgates, const float* r, int64_t rows, int64_t ld,
+                                     float beta, float* dh) const {
+  const GemmSpec spec{.m = batch,
+                      .n = hidden,
+                      .k = rows,
+                      .lda = ld,
+                      .ldb = hidden,
+                      .ldc = hidden,
+                      .threads = threads};
+  return Multiply(spec, 1, dgates, r, beta, dh);
+}
+
+absl::Status Recurrence::WeightGrad(const float* dgates, int64_t rows, int64_t ld, const float* y,
+                                    const float* h0, float* dr) const {
+  // The states before steps 1 to T-1 are neighbours in y: one long product.
+  const int64_t later = std::max<int64_t>(steps - 1, 0);
+  GemmSpec spec{.trans_a = true,
+                .m = rows,
+                .n = hidden,
+                .k = later * batch,
+                .lda = ld,
+                .ldb = hidden,
+                .ldc = hidden,
+                .threads = threads};
+  const float* after_first = reverse ? dgates : dgates + batch * ld;
+  EBB_RETURN_IF_ERROR(Multiply(spec, 1, after_first, reverse ? y + StateSize() : y, 0, dr));
+  if (h0 == nullptr || steps == 0) return absl::OkStatus();
+  spec.k = batch;
+  return Multiply(spec, 1, dgates + Step(0) * batch * ld, h0, 1, dr);
+}
+
+absl::Span<const KernelRow> RecurrentKernels() {
+  static const auto* const rows = [] {
+    auto* all = new std::vector<KernelRow>();
+    for (const auto family : {LstmKernels(), GruKernels()}) {
+      all->insert(all->end(), family.begin(), family.end());
+    }
+    return all;
+  }();
+  return *rows;
+}
+
+}  // namespace ebb::device::cpu
