@@ -170,6 +170,19 @@ void Pool(benchmark::State& state, Layout layout) {
       .Run(state);
 }
 
+// Steps, sequences, hidden units.
+void Lstm(benchmark::State& state, bool backward) {
+  const int64_t hidden = state.range(2);
+  const Shape wide = {state.range(0), state.range(1), 4 * hidden};
+  const Shape states = {state.range(0), state.range(1), hidden}, r = {4 * hidden, hidden};
+  const Attrs attrs = {{"gates", "ifco"}};
+  if (backward) {
+    OneOp("LstmGrad", {wide, states, states, r, states}, attrs, Layout::kPlain).Run(state);
+  } else {
+    OneOp("Lstm", {wide, r}, attrs, Layout::kPlain).Run(state);
+  }
+}
+
 constexpr Layout kLast = Layout::kChannelsLast;
 constexpr Layout kPlain = Layout::kPlain;
 constexpr int kLastConv = static_cast<int>(std::size(kConvs)) - 1;
@@ -206,6 +219,8 @@ BENCHMARK_CAPTURE(BatchNormGrad, last, kLast)->Args({64, 32, 8})->Args({16, 64, 
 BENCHMARK_CAPTURE(Pool, plain, kPlain)->Args({64, 32, 8})->Args({16, 64, 56})->UseRealTime();
 BENCHMARK_CAPTURE(Pool, last, kLast)->Args({64, 32, 8})->Args({16, 64, 56})->UseRealTime();
 BENCHMARK(ToChannelsLast)->Args({64, 32, 8})->Args({16, 64, 56})->Args({16, 3, 224})->UseRealTime();
+BENCHMARK_CAPTURE(Lstm, forward, false)->Args({35, 20, 200})->Args({35, 20, 650})->UseRealTime();
+BENCHMARK_CAPTURE(Lstm, backward, true)->Args({35, 20, 200})->Args({35, 20, 650})->UseRealTime();
 BENCHMARK_CAPTURE(Unary, relu, "Relu")->Arg(1 << 12)->Arg(1 << 20)->UseRealTime();
 BENCHMARK_CAPTURE(Unary, gelu, "Gelu")->Arg(1 << 12)->Arg(1 << 20)->UseRealTime();
 

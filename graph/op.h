@@ -78,7 +78,7 @@ absl::Span<const OpDef> Movement();  // Reshape, Transpose, Concat, Slice, Pad, 
 absl::Span<const OpDef> Reduce();
 absl::Span<const OpDef> Loss();  // losses and their gradients
 absl::Span<const OpDef> Metric();
-absl::Span<const OpDef> Update();  // optimizers
+absl::Span<const OpDef> Update();     // optimizers
 absl::Span<const OpDef> Random();     // Dropout
 absl::Span<const OpDef> Recurrent();  // Lstm, Gru
 absl::Span<const OpDef> EmbeddingBags();

@@ -51,11 +51,12 @@ bool Shows(const Graph& graph, ValueId value, ValueId input, Slices slices) {
   return value == input;
 }
 
-// The least table that an input's numbers index (ONNX's Gather); 0: none.
+// The least table that an input's numbers index (ONNX's Gather, embedding bags); 0: none.
 int64_t TableRowsOf(const Graph& graph, ValueId input, Slices slices) {
   int64_t least = 0;
   for (const graph::Node& node : graph.nodes) {
-    if (node.op->name != "Gather" || !Shows(graph, node.inputs[1], input, slices)) continue;
+    const bool looks_up = node.op->name == "Gather" || node.op->name == "EmbeddingBag";
+    if (!looks_up || !Shows(graph, node.inputs[1], input, slices)) continue;
     const graph::Shape& table = graph.value(node.inputs[0]).type.shape;
     const int64_t rows = table[static_cast<size_t>(node.attrs.Int("axis", 0))];
     least = least == 0 ? rows : std::min(least, rows);

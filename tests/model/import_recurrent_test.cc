@@ -90,6 +90,22 @@ TEST(ImportRecurrent, ReadsWeightsAsTheyAreStored) {
   }
 }
 
+TEST(ImportRecurrent, TrainedWeightsGoBackUnderTheirNamesInTheirOrder) {
+  const OnnxBuilder b = Exported(kLstm);
+  const auto before = b.Import(kAsExported);
+  ASSERT_TRUE(before.ok()) << before.status();
+  graph::TensorMap trained = before->weights;
+  for (auto& [name, tensor] : trained) {
+    for (float& element : tensor.as<float>()) element += 1;
+  }
+  const auto file = model::ExportOnnx(b.Bytes(), trained);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto after = model::ImportOnnx(*file, kAsExported);
+  ASSERT_TRUE(after.ok()) << after.status();
+  ASSERT_EQ(after->weights.size(), 4u);
+  for (const auto& [name, tensor] : after->weights) EXPECT_EQ(tensor.data, trained.at(name).data);
+}
+
 TEST(ImportRecurrent, AGateOrderThatNoLayerHasIsJoinedInTheStep) {
   const auto m = Exported({"LSTM", {3, 2, 1, 0}}).Import(kAsExported);
   ASSERT_TRUE(m.ok()) << m.status();
