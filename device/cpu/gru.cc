@@ -49,7 +49,7 @@ EBB_CLONES void OutputRow(const float* z, const float* before, float* cand, floa
 // The operands of a step, all sequences of it.
 struct StepForward {
   const float* h;  // the states before; null: zeros
-  const float *r, *bias, *zeros;
+  const float *rt, *bias, *zeros;
   float *gates, *mixed, *y;  // gates hold the projected inputs at first
 };
 
@@ -57,7 +57,7 @@ absl::Status ForwardStep(const GruForm& s, const StepForward& step) {
   const int64_t n = s.hidden;
   const auto before = [&](int64_t b) { return step.h == nullptr ? step.zeros : step.h + b * n; };
   const float* candidate_bias = step.bias + s.candidate();
-  EBB_RETURN_IF_ERROR(s.AddProduct(step.h, step.r, s.gate_rows(), step.gates, s.wide));
+  EBB_RETURN_IF_ERROR(s.AddProduct(step.h, step.rt, s.gate_rows(), step.gates, s.wide));
   for (int64_t b = 0; b < s.batch; ++b) {
     float* gates = step.gates + b * s.wide;
     SigmoidRow(step.bias, gates, s.gate_rows());
@@ -68,11 +68,11 @@ absl::Status ForwardStep(const GruForm& s, const StepForward& step) {
       AddRow(candidate_bias, gates + s.candidate(), n);
     }
   }
-  const float* rows = s.CandidateRows(step.r);
+  const float* columns = step.rt + s.candidate();
   if (s.linear_before_reset) {
-    EBB_RETURN_IF_ERROR(s.AddProduct(step.h, rows, n, step.mixed, n));
+    EBB_RETURN_IF_ERROR(s.AddProduct(step.h, columns, n, step.mixed, n));
   } else {
-    EBB_RETURN_IF_ERROR(s.AddProduct(step.mixed, rows, n, step.gates + s.candidate(), s.wide));
+    EBB_RETURN_IF_ERROR(s.AddProduct(step.mixed, columns, n, step.gates + s.candidate(), s.wide));
   }
   for (int64_t b = 0; b < s.batch; ++b) {
     float* gates = step.gates + b * s.wide;
@@ -84,10 +84,13 @@ absl::Status ForwardStep(const GruForm& s, const StepForward& step) {
   return absl::OkStatus();
 }
 
-// (pre, r, [rb], [h0]) -> y, mixed, gates. Workspace: zeros in the place of what is absent.
+// (pre, r, [rb], [h0]) -> y, mixed, gates. Workspace: r transposed, then zeros in the place of
+// what is absent.
 absl::Status Forward(const GruForm& s, const KernelArgs& args) {
   float *y = OutPtr<float>(args), *mixed = OutPtr<float>(args, 1), *gates = OutPtr<float>(args, 2);
-  float* zeros = static_cast<float*>(args.workspace);
+  float* rt = static_cast<float*>(args.workspace);
+  float* zeros = rt + s.wide * s.hidden;
+  s.Transpose(InPtr<float>(args, 1), rt);
   std::fill_n(zeros, s.wide, 0.0f);
   const float* bias = InPtr<float>(args, 2);
   for (int64_t k = 0; k < s.steps; ++k) {
@@ -95,7 +98,7 @@ absl::Status Forward(const GruForm& s, const KernelArgs& args) {
     float* now = gates + t * s.WideSize();
     std::copy_n(InPtr<float>(args) + t * s.WideSize(), s.WideSize(), now);
     EBB_RETURN_IF_ERROR(ForwardStep(s, {.h = s.Before(y, InPtr<float>(args, 3), k),
-                                        .r = InPtr<float>(args, 1),
+                                        .rt = rt,
                                         .bias = bias == nullptr ? zeros : bias,
                                         .zeros = zeros,
                                         .gates = now,
@@ -254,7 +257,7 @@ absl::StatusOr<Kernel> MakeGru(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
   const GruForm s = FormOf(graph, node);
   return MakeKernel([s](const KernelArgs& args) { return Forward(s, args); },
-                    Bytes(s.wide * static_cast<int64_t>(sizeof(float))));
+                    s.TransposedSize() + Bytes(s.wide * static_cast<int64_t>(sizeof(float))));
 }
 
 absl::StatusOr<Kernel> MakeGruGrad(const Graph& graph, const Node& node) {

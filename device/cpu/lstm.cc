@@ -54,16 +54,18 @@ EBB_CLONES void GateRowBack(const RowBack& row, const int64_t* at, int64_t n) {
   }
 }
 
-// (pre, r, [h0], [c0]) -> y, cells, gates
+// (pre, r, [h0], [c0]) -> y, cells, gates. Workspace: r transposed.
 absl::Status Forward(const Recurrence& s, const KernelArgs& args) {
   float *y = OutPtr<float>(args), *cells = OutPtr<float>(args, 1), *gates = OutPtr<float>(args, 2);
+  float* rt = static_cast<float*>(args.workspace);
+  s.Transpose(InPtr<float>(args, 1), rt);
   for (int64_t k = 0; k < s.steps; ++k) {
     const int64_t t = s.Step(k);
     float* now = gates + t * s.WideSize();
     float* cell = cells + t * s.StateSize();
     std::copy_n(InPtr<float>(args) + t * s.WideSize(), s.WideSize(), now);
-    EBB_RETURN_IF_ERROR(s.AddProduct(s.Before(y, InPtr<float>(args, 2), k), InPtr<float>(args, 1),
-                                     s.wide, now, s.wide));
+    EBB_RETURN_IF_ERROR(
+        s.AddProduct(s.Before(y, InPtr<float>(args, 2), k), rt, s.wide, now, s.wide));
     const float* before = s.Before(cells, InPtr<float>(args, 3), k);
     if (before == nullptr) {
       std::fill_n(cell, s.StateSize(), 0.0f);
@@ -115,9 +117,8 @@ absl::Status Backward(const Recurrence& s, const KernelArgs& args) {
 absl::StatusOr<Kernel> MakeLstm(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
-  return MakeKernel([s = Recurrence::Of(graph, node, "iofc")](const KernelArgs& args) {
-    return Forward(s, args);
-  });
+  const Recurrence s = Recurrence::Of(graph, node, "iofc");
+  return MakeKernel([s](const KernelArgs& args) { return Forward(s, args); }, s.TransposedSize());
 }
 
 absl::StatusOr<Kernel> MakeLstmGrad(const Graph& graph, const Node& node) {

@@ -20,18 +20,27 @@ Recurrence Recurrence::Of(const Graph& graph, const Node& node, absl::string_vie
   return s;
 }
 
-absl::Status Recurrence::AddProduct(const float* h, const float* r, int64_t rows, float* out,
+void Recurrence::Transpose(const float* r, float* rt) const {
+  constexpr int64_t kTile = 16;  // a cache line of floats
+  for (int64_t row = 0; row < wide; row += kTile) {
+    const int64_t last = std::min(row + kTile, wide);
+    for (int64_t column = 0; column < hidden; ++column) {
+      for (int64_t i = row; i < last; ++i) rt[column * wide + i] = r[i * hidden + column];
+    }
+  }
+}
+
+absl::Status Recurrence::AddProduct(const float* h, const float* rt, int64_t columns, float* out,
                                     int64_t ld) const {
   if (h == nullptr) return absl::OkStatus();
-  const GemmSpec spec{.trans_b = true,
-                      .m = batch,
-                      .n = rows,
+  const GemmSpec spec{.m = batch,
+                      .n = columns,
                       .k = hidden,
                       .lda = hidden,
-                      .ldb = hidden,
+                      .ldb = wide,
                       .ldc = ld,
                       .threads = threads};
-  return Multiply(spec, 1, h, r, 1, out);
+  return Multiply(spec, 1, h, rt, 1, out);
 }
 
 absl::Status Recurrence::ProductBack(const float* dgates, const float* r, int64_t rows, int64_t ld,
