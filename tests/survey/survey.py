@@ -39,9 +39,9 @@ SECONDS = 600  # for one model
 def batches(case):
     random = np.random.RandomState(3)
     arrays = {}
-    for name, (kind, shape, *high) in case.inputs.items():
+    for name, (kind, shape, *range_) in case.inputs.items():
         shape = (STEPS + 1, case.rows, *shape)
-        arrays[name] = (random.randint(0, high[0], shape).astype(np.int64) if kind == "int"
+        arrays[name] = (random.randint(*range_, shape).astype(np.int64) if kind == "int"
                         else random.standard_normal(shape).astype(np.float32))
     arrays["label"] = random.randint(0, case.classes, (STEPS + 1, case.rows, *case.label_shape)).astype(np.int64)
     return arrays
@@ -80,7 +80,8 @@ def restore_statistics(path, model):
     for tensor in proto.graph.initializer:
         if ".running_" in tensor.name and tensor.name in state:
             tensor.raw_data = state[tensor.name].numpy().tobytes()
-    onnx.save(proto, path)
+    large = sum(len(tensor.raw_data) for tensor in proto.graph.initializer) > 1 << 30
+    onnx.save(proto, path, save_as_external_data=large, location=f"{os.path.basename(path)}.data")
 
 
 def export(case, model, arrays, path, exporter, rows):
