@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "client/onnx_external.h"
 #include "client/yaml.h"
 
 namespace ebb::client {
@@ -41,6 +42,16 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
+// A path on this machine, no reference with a scheme.
+bool IsLocal(absl::string_view reference) {
+  return !absl::StartsWith(reference, "sha256:") && !absl::StartsWith(reference, "store:") &&
+         !absl::StartsWith(reference, "host:");
+}
+
+std::string PathOf(const std::string& directory, const std::string& reference) {
+  return absl::StartsWith(reference, "/") ? reference : absl::StrCat(directory, "/", reference);
+}
+
 }  // namespace
 
 std::string DirectoryOf(const std::string& path) {
@@ -65,16 +76,13 @@ absl::StatusOr<v1::JobSpec> ReadSpecFile(const std::string& path,
 
 absl::Status Uploader::UploadOne(const std::string& directory, absl::string_view field,
                                  v1::ObjectKind kind, std::string* reference) {
-  for (absl::string_view scheme : {"sha256:", "store:", "host:"}) {
-    if (absl::StartsWith(*reference, scheme)) return absl::OkStatus();
-  }
+  if (!IsLocal(*reference)) return absl::OkStatus();
   if (reference->empty()) return absl::InvalidArgumentError(absl::StrCat(field, " is empty"));
   if (reference->find('\0') != std::string::npos) {
     return absl::InvalidArgumentError(
         absl::StrCat(field, ": '", Escaped(*reference), "' is no path"));
   }
-  const std::string path =
-      absl::StartsWith(*reference, "/") ? *reference : absl::StrCat(directory, "/", *reference);
+  const std::string path = PathOf(directory, *reference);
   auto [done, is_new] = done_.try_emplace(path);
   if (is_new) {
     const auto outcome = client_->PutFile(path, kind, BaseName(path));
@@ -107,11 +115,33 @@ absl::Status Uploader::UploadImages(const std::string& directory, absl::string_v
   return UploadOne(directory, absl::StrCat(field, ".images"), v1::OBJECT_KIND_DATA, reference);
 }
 
+absl::Status Uploader::UploadOnnx(const std::string& directory, v1::Model* model) {
+  const std::string path = IsLocal(model->onnx()) ? PathOf(directory, model->onnx()) : "";
+  EBB_RETURN_IF_ERROR(
+      UploadOne(directory, "model.onnx", v1::OBJECT_KIND_ONNX, model->mutable_onnx()));
+  for (auto& [location, reference] : *model->mutable_external_data()) {
+    EBB_RETURN_IF_ERROR(UploadOne(directory,
+                                  absl::StrCat("model.external_data.", Escaped(location)),
+                                  v1::OBJECT_KIND_ONNX, &reference));
+  }
+  if (path.empty()) return absl::OkStatus();
+  auto locations = ExternalLocations(path);
+  if (!locations.ok()) return Annotate(locations.status(), "model.onnx");
+  for (const std::string& location : *locations) {
+    if (model->external_data().contains(location)) continue;
+    std::string reference = absl::StrCat(DirectoryOf(path), "/", location);
+    EBB_RETURN_IF_ERROR(UploadOne(".",
+                                  absl::StrCat("model.onnx keeps weights in ", Escaped(location)),
+                                  v1::OBJECT_KIND_ONNX, &reference));
+    (*model->mutable_external_data())[location] = reference;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Uploader::UploadModel(const std::string& directory, v1::JobSpec* spec) {
   v1::Model* model = spec->mutable_model();
   if (model->has_onnx()) {
-    EBB_RETURN_IF_ERROR(
-        UploadOne(directory, "model.onnx", v1::OBJECT_KIND_ONNX, model->mutable_onnx()));
+    EBB_RETURN_IF_ERROR(UploadOnnx(directory, model));
   }
   if (model->has_graph()) {
     EBB_RETURN_IF_ERROR(

@@ -28,6 +28,8 @@ class Uploader {
   std::string WithPaths(absl::string_view message) const;
 
  private:
+  // The file, and those that it names as the places of its weights.
+  absl::Status UploadOnnx(const std::string& directory, v1::Model* model);
   absl::Status UploadOne(const std::string& directory, absl::string_view field, v1::ObjectKind kind,
                          std::string* reference);
   absl::Status UploadImages(const std::string& directory, absl::string_view field,

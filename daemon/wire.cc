@@ -35,6 +35,14 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, Files fi
       auto bytes = resolver->Read(wire.onnx());
       if (!bytes.ok()) return Annotate(bytes.status(), "model.onnx");
       model->onnx = *std::move(bytes);
+      for (const auto& [location, reference] : wire.external_data()) {
+        auto data = resolver->Read(reference);
+        if (!data.ok()) {
+          return Annotate(data.status(),
+                          absl::StrCat("model.external_data['", Escaped(location), "']"));
+        }
+        model->import.external_data[location] = *std::move(data);
+      }
       break;
     }
     case v1::Model::kGraph: {
@@ -65,6 +73,9 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, Files fi
     default:
       return Invalid("model needs onnx, graph or zoo");
   }
+  if (!wire.external_data().empty() && model->onnx == nullptr) {
+    return Invalid("model.external_data belongs to model.onnx");
+  }
   if (!wire.weights().empty() && files == Files::kAll) {
     auto weights = resolver->Weights(wire.weights());
     if (!weights.ok()) return Annotate(weights.status(), "model.weights");
@@ -79,6 +90,10 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, Files fi
   }
   model->import.batch_size = spec.batch_size().fixed();
   model->import.untie_uniform = wire.overrides().untie_uniform();
+  model->import.keep_tied = wire.overrides().keep_tied();
+  if (model->import.untie_uniform && model->import.keep_tied) {
+    return Invalid("model.overrides has untie_uniform and keep_tied; choose one");
+  }
   if (wire.overrides().has_dropout()) {
     const double dropout = wire.overrides().dropout();
     EBB_RETURN_IF_ERROR(CheckNumber("model.overrides.dropout", dropout, 0, 1));

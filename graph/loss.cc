@@ -155,7 +155,8 @@ absl::StatusOr<ValueId> FindLossOutput(const Graph& forward, const LossSpec& spe
       });
   return Invalid(spec.output.empty()
                      ? absl::StrCat("the model has ", forward.outputs.size(),
-                                    " outputs; say which one the loss reads: ", outputs)
+                                    " outputs; say which one the loss reads: ", outputs,
+                                    " (in a job: loss.prediction)")
                      : absl::StrCat("the loss reads '", spec.output,
                                     "', which is no output of the model; it has: ", outputs));
 }

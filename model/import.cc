@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "model/fuse.h"
 #include "model/host_fold.h"
+#include "model/import_advice.h"
 #include "model/onnx_bags.h"
 #include "model/onnx_context.h"
 #include "model/onnx_ops.h"
@@ -42,6 +43,7 @@ class Importer {
     if (state_.options.batch_size < 0) return Invalid("batch_size must not be negative");
     EBB_RETURN_IF_ERROR(CheckFeatures());
     EBB_ASSIGN_OR_RETURN(survey_, SurveyGraph(graph_, opset_));
+    EBB_RETURN_IF_ERROR(CheckNoIntegerWeights(graph_, survey_, opset_));
     for (int index : survey_.order) {
       for (const std::string& input : graph_.node(index).input()) state_.read.insert(input);
     }
@@ -52,7 +54,9 @@ class Importer {
     for (int index : survey_.order) EBB_RETURN_IF_ERROR(Convert(index));
     EBB_RETURN_IF_ERROR(SetOutputs());
     EBB_ASSIGN_OR_RETURN(out(), FuseLayers(out()));
-    WarnAboutExport();
+    for (std::string& warning : ExportWarnings(graph_, survey_)) {
+      state_.result.warnings.push_back(std::move(warning));
+    }
     state_.result.opset = opset_;
     EBB_RETURN_IF_ERROR(graph::Verify(state_.result.graph));
     return std::move(state_.result);
@@ -94,16 +98,13 @@ class Importer {
       } else if (fixed) {
         return Invalid(absl::StrCat(
             where, " has a fixed batch of ", dim.dim_value(), ", the job asks for ", batch,
-            "; use that batch size, or export with a dynamic one: torch.onnx.export(..., "
-            "input_names=[\"",
-            input.name(), "\"], dynamic_axes={\"", input.name(), "\": {0: \"N\"}})"));
+            "; use that batch size, or export with a dynamic one: ", TorchScriptCall(graph_)));
       } else {
         return Invalid(absl::StrCat(
             where, ": axis ", axis, dim.dim_param().empty() ? "" : " ('", dim.dim_param(),
             dim.dim_param().empty() ? "" : "')",
-            " is dynamic; only axis 0, the batch, may be. "
-            "Export with fixed sizes elsewhere: torch.onnx.export(..., dynamic_axes={\"",
-            input.name(), "\": {0: \"N\"}})"));
+            " is dynamic; only axis 0, the batch, may be. Export with fixed sizes elsewhere: ",
+            TorchScriptCall(graph_)));
       }
     }
     const absl::Status status = CheckHostType(type);
@@ -126,7 +127,7 @@ class Importer {
 
   absl::StatusOr<HostTensor> ReadInitializer(const std::string& name) {
     auto tensor = ReadTensor(graph_.initializer(survey_.initializer.at(name)),
-                             state_.options.external_data_dir);
+                             state_.options.external_data_dir, state_.options.external_data);
     if (!tensor.ok()) return Annotate(tensor.status(), absl::StrCat("initializer '", name, "'"));
     return tensor;
   }
@@ -142,8 +143,11 @@ class Importer {
       const bool statistic = weight.kind == Survey::Kind::kBuffer;
       const bool tied = weight.uses.size() > 1 && !OnlyCut(weight) &&
                         (IsUniform(tensor) || (statistic && MutatesStatistics()));
-      if (tied && !state_.options.untie_uniform) return TiedError(proto.name(), weight);
-      if (tied) copies = weight.uses.size();
+      const bool kept = state_.options.keep_tied && !statistic;
+      if (tied && !kept && !state_.options.untie_uniform) {
+        return TiedWeight(graph_, proto.name(), weight, opset_);
+      }
+      if (tied && !kept) copies = weight.uses.size();
       for (size_t copy = 0; copy < copies; ++copy) {
         const std::string name = SplitName(proto.name(), copy);
         if (copy > 0) {
@@ -179,24 +183,6 @@ class Importer {
 
   bool MutatesStatistics() const { return state_.options.batch_norm != BatchNormMode::kFrozen; }
 
-  absl::Status TiedError(const std::string& name, const Survey::Weight& weight) const {
-    std::vector<std::string> users;
-    for (const auto& use : weight.uses) {
-      if (users.size() == 3) {
-        users.push_back("...");
-        break;
-      }
-      users.push_back(NodeLabel(graph_.node(use.first), opset_));
-    }
-    return Invalid(absl::StrCat(
-        "initializer '", name, "' is shared by ", weight.uses.size(), " places (",
-        absl::StrJoin(users, ", "),
-        ") and all its elements are equal: the exporter has merged weights that only happened to "
-        "start with the same values, and they would be trained as one. Export with "
-        "torch.onnx.export(..., dynamo=True, optimize=False) or with dynamo=False and "
-        "training=TrainingMode.TRAINING, or set untie_uniform to split them"));
-  }
-
   absl::Status AddConstants() {
     for (const onnx::TensorProto& proto : graph_.initializer()) {
       if (survey_.weights.contains(proto.name()) || !state_.read.contains(proto.name())) continue;
@@ -209,26 +195,15 @@ class Importer {
     return absl::OkStatus();
   }
 
-  absl::Status Unsupported(const onnx::NodeProto& node) const {
-    const std::string name = node.name().empty() ? node.output(0) : node.name();
-    const bool standard = IsStandardDomain(node.domain());
-    return absl::UnimplementedError(absl::StrCat(
-        "node '", name, "' uses op ", node.op_type(), " (opset ", opset_, ", domain ",
-        standard ? "ai.onnx" : node.domain(), "), which Ebb does not support. ",
-        standard ? AdviceFor(node.op_type())
-                 : "Only the standard domain is read: export without custom ops, functions and "
-                   "contrib ops"));
-  }
-
   absl::Status Convert(int index) {
     const onnx::NodeProto& node = graph_.node(index);
     const OnnxOp* op = FindOnnxOp(node.op_type());
     const FoldRow* fold = FindFold(node.op_type());
     if (!IsStandardDomain(node.domain()) || (op == nullptr && fold == nullptr)) {
-      return Unsupported(node);
+      return UnsupportedNode(graph_, node, opset_);
     }
     for (const onnx::AttributeProto& attr : node.attribute()) {
-      if (attr.has_g() || attr.graphs_size() > 0) return Unsupported(node);
+      if (attr.has_g() || attr.graphs_size() > 0) return UnsupportedNode(graph_, node, opset_);
     }
     const std::string where = NodeLabel(node, opset_);
     const int min_inputs = op != nullptr ? op->min_inputs : fold->min_inputs;
@@ -250,7 +225,16 @@ class Importer {
         }
         continue;
       }
+      if (op != nullptr && op->name == "SequenceAt" && i == 0 &&
+          state_.sequences.contains(names.back())) {
+        input.present = true;
+        all_known = false;
+        continue;
+      }
       const auto it = state_.values.find(names.back());
+      if (it == state_.values.end() && state_.sequences.contains(names.back())) {
+        return UnsupportedNode(graph_, node, opset_);
+      }
       if (it == state_.values.end()) {
         return Invalid(
             absl::StrCat(where, ": output '", names.back(), "' of another node is never made"));
@@ -287,6 +271,10 @@ class Importer {
   absl::Status SetOutputs() {
     for (const auto& output : graph_.output()) {
       const std::string& name = output.name();
+      if (state_.sequences.contains(name)) {
+        return absl::UnimplementedError(absl::StrCat(
+            "output '", name, "' is a sequence; let the model return tensors (torch.stack)"));
+      }
       if (!state_.values.contains(name)) {
         return Invalid(absl::StrCat("output '", name, "' is not made by its node"));
       }
@@ -305,40 +293,6 @@ class Importer {
       out().outputs.push_back(id);
     }
     return absl::OkStatus();
-  }
-
-  void WarnAboutExport() {
-    std::vector<std::string>& warnings = state_.result.warnings;
-    std::string renamed;
-    for (const auto& [name, weight] : survey_.weights) {
-      if (renamed.empty() && absl::StartsWith(name, "onnx::")) renamed = name;
-      if (weight.kind == Survey::Kind::kParam &&
-          graph_.initializer(survey_.initializer.at(name)).dims_size() == 0) {
-        warnings.push_back(absl::StrCat("'", name,
-                                        "' is a single number and will be trained; "
-                                        "freeze it if it is a constant of the model"));
-      }
-    }
-    if (!renamed.empty()) {
-      warnings.push_back(
-          absl::StrCat("'", renamed,
-                       "' and perhaps others have lost their names: constants were folded. Export "
-                       "with do_constant_folding=False to keep state_dict names and tied weights"));
-    }
-    int convolutions = 0, biased = 0, batch_norms = 0;
-    for (int index : survey_.order) {
-      const onnx::NodeProto& node = graph_.node(index);
-      if (node.op_type() == "BatchNormalization") ++batch_norms;
-      if (node.op_type() != "Conv") continue;
-      ++convolutions;
-      if (node.input_size() > 2) ++biased;
-    }
-    if (convolutions > 1 && biased == convolutions && batch_norms == 0) {
-      warnings.push_back(
-          "every convolution has a bias and there is no BatchNormalization: if the network has "
-          "batch norm, the exporter has folded it away. Export with model.train() and "
-          "training=TrainingMode.TRAINING, do_constant_folding=False");
-    }
   }
 
   const onnx::ModelProto& model_;

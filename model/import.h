@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,9 @@
 #include "graph/graph.h"
 
 namespace ebb::model {
+
+// Files beside an ONNX file that hold its weights: location, as the file says it, -> bytes.
+using ExternalFiles = std::map<std::string, std::shared_ptr<const std::string>>;
 
 enum class BatchNormMode { kTrain, kFrozen, kAsExported };
 
@@ -21,7 +25,9 @@ struct ImportOptions {
   BatchNormMode batch_norm = BatchNormMode::kTrain;
   double dropout = -1;         // >= 0: the ratio of every Dropout node; -1: as exported
   bool untie_uniform = false;  // split an all-equal 1-D initializer that several nodes share
-  // Directory in which external data files may lie; "" = external data are refused.
+  bool keep_tied = false;      // or leave it shared: the model itself shares it
+  // External data: those given, else files in this directory ("" = none).
+  ExternalFiles external_data;
   std::string external_data_dir;
   // The most that nodes evaluated while importing may make (weights made by ConstantOfShape,
   // masks).

@@ -123,6 +123,15 @@ void ConvertContext::SetOutput(size_t output, ValueId id) {
   state_->values[proto().output(static_cast<int>(output))] = std::move(known);
 }
 
+void ConvertContext::SetSequence(std::vector<ValueId> parts) {
+  state_->sequences[proto().output(0)] = std::move(parts);
+}
+
+const std::vector<ValueId>* ConvertContext::Sequence(size_t i) const {
+  const auto it = state_->sequences.find(names_[i]);
+  return it == state_->sequences.end() ? nullptr : &it->second;
+}
+
 void ConvertContext::SetHost(size_t output, HostTensor tensor) {
   if (output >= num_outputs()) return;
   ebb::model::Known known;

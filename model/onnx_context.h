@@ -33,9 +33,10 @@ struct ImportState {
   const ImportOptions& options;
   HostBudget budget;
   ImportedModel result;
-  absl::flat_hash_map<std::string, Known> values;  // by ONNX name
-  absl::flat_hash_set<ValueId> written;            // running statistics of training batch norms
-  absl::flat_hash_set<std::string> read;           // names that live nodes or the outputs read
+  absl::flat_hash_map<std::string, Known> values;                    // by ONNX name
+  absl::flat_hash_map<std::string, std::vector<ValueId>> sequences;  // those of tensors
+  absl::flat_hash_set<ValueId> written;   // running statistics of training batch norms
+  absl::flat_hash_set<std::string> read;  // names that live nodes or the outputs read
 
   // The graph value of an ONNX value; makes the constant or the Transpose that it stands for.
   absl::StatusOr<ValueId> Materialize(const std::string& name);
@@ -89,6 +90,9 @@ class ConvertContext : public NodeView {
 
   bool Wants(size_t output) const;  // is it named and read?
   void SetOutput(size_t output, ValueId id);
+  // Output 0 is a sequence; and input i as one, null if it is none.
+  void SetSequence(std::vector<ValueId> parts);
+  const std::vector<ValueId>* Sequence(size_t i) const;
   void SetHost(size_t output, HostTensor tensor);
   // Output 0 is input i, whatever that is; no node is made.
   void Alias(size_t input);

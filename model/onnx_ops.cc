@@ -11,7 +11,7 @@ const OnnxOp* FindOnnxOp(absl::string_view name) {
     auto* rows = new absl::flat_hash_map<absl::string_view, const OnnxOp*>();
     for (absl::Span<const OnnxOp> family :
          {ElementwiseOps(), MatmulOps(), NnOps(), NormOps(), MovementOps(), ReduceOps(), LossOps(),
-          RecurrentOps(), EmbeddingBagOps()}) {
+          RecurrentOps(), EmbeddingBagOps(), SequenceOps()}) {
       for (const OnnxOp& row : family) rows->emplace(row.name, &row);
     }
     return rows;

@@ -41,5 +41,6 @@ absl::Span<const OnnxOp> ReduceOps();
 absl::Span<const OnnxOp> LossOps();
 absl::Span<const OnnxOp> RecurrentOps();  // LSTM, GRU
 absl::Span<const OnnxOp> EmbeddingBagOps();
+absl::Span<const OnnxOp> SequenceOps();
 
 }  // namespace ebb::model

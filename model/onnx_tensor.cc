@@ -36,8 +36,10 @@ absl::StatusOr<std::filesystem::path> ResolveExternal(const std::string& dir,
   namespace fs = std::filesystem;
   if (dir.empty()) {
     return Invalid(
-        "its data are in an external file, which is not allowed here; save the model with the "
-        "weights inside (onnx.save(model, path, save_as_external_data=False))");
+        absl::StrCat("its data are in the file '", location,
+                     "', which was not sent along: `ebb submit` does so where it lies beside the "
+                     "model; else give it in model.external_data, or save the model with the "
+                     "weights inside (onnx.save(model, path, save_as_external_data=False))"));
   }
   const fs::path relative(location);
   bool inside = !location.empty() && relative.is_relative();
@@ -63,7 +65,7 @@ absl::StatusOr<std::filesystem::path> ResolveExternal(const std::string& dir,
 }
 
 absl::StatusOr<HostTensor> ReadExternal(const onnx::TensorProto& proto, TensorType type,
-                                        const std::string& dir) {
+                                        const std::string& dir, const ExternalFiles& files) {
   std::string location;
   int64_t offset = 0;
   const int64_t bytes = type.bytes().count();
@@ -82,13 +84,24 @@ absl::StatusOr<HostTensor> ReadExternal(const onnx::TensorProto& proto, TensorTy
     return Invalid(absl::StrCat("external data of ", length, " bytes for ", graph::ToString(type),
                                 ", which has ", bytes));
   }
+  const auto too_short = [&](int64_t size) {
+    return Invalid(absl::StrCat("external data file '", location, "' has ", size, " bytes; bytes ",
+                                offset, " to ", offset, "+", bytes, " are needed"));
+  };
+  if (const auto given = files.find(location); given != files.end()) {
+    const std::string& data = *given->second;
+    const auto size = static_cast<int64_t>(data.size());
+    if (offset > size || bytes > size - offset) return too_short(size);
+    HostTensor tensor = HostTensor::Zeros(std::move(type));
+    if (bytes > 0) {
+      std::memcpy(tensor.data.data(), data.data() + offset, static_cast<size_t>(bytes));
+    }
+    return tensor;
+  }
   EBB_ASSIGN_OR_RETURN(const std::filesystem::path file, ResolveExternal(dir, location));
   std::error_code error;
   const auto size = static_cast<int64_t>(std::filesystem::file_size(file, error));
-  if (error || offset > size || bytes > size - offset) {
-    return Invalid(absl::StrCat("external data file '", location, "' has ", size, " bytes; bytes ",
-                                offset, " to ", offset, "+", bytes, " are needed"));
-  }
+  if (error || offset > size || bytes > size - offset) return too_short(size);
   HostTensor tensor = HostTensor::Zeros(std::move(type));
   std::ifstream stream(file, std::ios::binary);
   stream.seekg(offset);
@@ -163,13 +176,13 @@ absl::StatusOr<TensorType> TensorTypeOf(const onnx::TensorProto& proto) {
 }
 
 absl::StatusOr<HostTensor> ReadTensor(const onnx::TensorProto& proto,
-                                      const std::string& external_dir) {
+                                      const std::string& external_dir, const ExternalFiles& files) {
   EBB_ASSIGN_OR_RETURN(TensorType type, TensorTypeOf(proto));
   if (proto.has_segment()) return Invalid("segmented tensors are not supported");
   const bool is_bool = type.dtype == DType::kBool;
   absl::StatusOr<HostTensor> tensor = Invalid("");
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
-    tensor = ReadExternal(proto, std::move(type), external_dir);
+    tensor = ReadExternal(proto, std::move(type), external_dir, files);
   } else if (proto.has_raw_data() && !(proto.raw_data().empty() && type.bytes().count() != 0)) {
     const std::string& raw = proto.raw_data();
     if (static_cast<int64_t>(raw.size()) != type.bytes().count()) {

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "graph/types.h"
+#include "model/import.h"
 #include "model/onnx_proto.h"
 
 namespace ebb::model {
@@ -19,9 +20,10 @@ int OnnxFromDType(graph::DType dtype);
 
 absl::StatusOr<graph::TensorType> TensorTypeOf(const onnx::TensorProto& proto);
 
-// `external_dir` is where external data may lie ("" = nowhere).
+// External data are those of `files`, or lie in `external_dir` ("" = nowhere).
 absl::StatusOr<graph::HostTensor> ReadTensor(const onnx::TensorProto& proto,
-                                             const std::string& external_dir);
+                                             const std::string& external_dir,
+                                             const ExternalFiles& files = {});
 // Replaces the data of `proto` by `tensor`, whose type must be the proto's: raw and in the file.
 void WriteTensor(const graph::HostTensor& tensor, onnx::TensorProto* proto);
 

@@ -26,8 +26,8 @@ using testing::Placement;
 using testing::ToDoubles;
 
 constexpr int kSteps = 20;
-constexpr const char* kNetworks[] = {"lenet5",      "resnet18", "vgg11_bn", "mobilenet_v2",
-                                     "densenet121", "bert",     "gpt2",     "vit"};
+constexpr const char* kNetworks[] = {"lenet5",       "resnet18",    "vgg11_bn",
+                                     "mobilenet_v2", "densenet121", "vit"};
 constexpr const char* kExporters[] = {"torchscript", "dynamo"};
 
 class Network : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {

@@ -341,6 +341,29 @@ TEST(Import, RefusesControlFlowWithAdvice) {
   }
 }
 
+// What dynamo makes of torch.split.
+TEST(Import, CutsSequencesOfKnownLengthIntoSlices) {
+  const auto cut = [](const Ints& sizes, int64_t position) {
+    OnnxBuilder b(18);
+    b.Input("x", {2, 6}).Ints("sizes", sizes).Ints("at", {position});
+    b.Node("SplitToSequence", {"x", "sizes"}, {"parts"}).With("axis", 1);
+    b.Node("SequenceAt", {"parts", "at"}, {"y"}, "pick").Output("y");
+    return b;
+  };
+  const auto m = MustImport(cut({2, 4}, -1), Batch(2));
+  EXPECT_EQ(m.graph.value(m.graph.outputs[0]).type.shape, Shape({2, 4}));
+  EXPECT_EQ(m.graph.node(m.graph.value(m.graph.outputs[0]).producer).attrs.Ints("starts"),
+            Ints({2}));
+  EXPECT_THAT(cut({2, 4}, 2).Error(Batch(2)), HasSubstr("one number below 2"));
+  EXPECT_THAT(cut({2, 5}, 0).Error(Batch(2)), HasSubstr("do not add up"));
+  OnnxBuilder other = cut({2, 4}, 0);  // a sequence is good for nothing else
+  other.Node("SequenceLength", {"parts"}, {"n"}).Output("n");
+  EXPECT_EQ(other.Import(Batch(2)).status().code(), absl::StatusCode::kUnimplemented);
+  OnnxBuilder plain(18);
+  plain.Input("x", {2, 6}).Ints("at", {0}).Node("SequenceAt", {"x", "at"}, {"y"}).Output("y");
+  EXPECT_THAT(plain.Error(Batch(2)), HasSubstr("no sequence"));
+}
+
 TEST(Import, RefusesOpsetsThatItDoesNotKnow) {
   EXPECT_THAT(OnnxBuilder(6).Input("x", {1}).Output("x").Error(), HasSubstr("opset 6"));
   EXPECT_THAT(OnnxBuilder(99).Input("x", {1}).Output("x").Error(), HasSubstr("opset 99"));

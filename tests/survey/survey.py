@@ -31,7 +31,7 @@ import survey_models
 
 STEPS = 5
 EXPORT_ROWS = 3
-RATES = (1e-3, 1e-5, 1e-7)  # the next where the one before is chaotic, as batch norm of few rows may be
+RATES = (1e-3, 1e-5, 1e-7, 1e-9)  # the next where the one before is chaotic, as batch norm of few rows may be
 TOLERANCE = 1e-3
 SECONDS = 600  # for one model
 

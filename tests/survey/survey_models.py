@@ -97,7 +97,7 @@ def torchvision_cases():
     import torchvision
     for name in torchvision.models.list_models(module=torchvision.models):
         side, _, note = TORCHVISION.get(name, (64, {}, ""))
-        # Inception's last batch norms see one position of an image: more images.
+        # Its last batch norms see one position of an image: more images.
         rows = 16 if name == "inception_v3" else 4
         yield Case("torchvision", name, lambda name=name: torchvision_model(name), image(side), rows=rows, note=note)
 
