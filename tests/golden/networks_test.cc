@@ -26,8 +26,8 @@ using testing::Placement;
 using testing::ToDoubles;
 
 constexpr int kSteps = 20;
-constexpr const char* kNetworks[] = {"lenet5",       "resnet18",    "vgg11_bn",
-                                     "mobilenet_v2", "densenet121", "vit"};
+constexpr const char* kNetworks[] = {"lenet5",      "resnet18", "vgg11_bn", "mobilenet_v2",
+                                     "densenet121", "vit",      "lstm_lm",  "gru"};
 constexpr const char* kExporters[] = {"torchscript", "dynamo"};
 
 class Network : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
@@ -104,6 +104,11 @@ INSTANTIATE_TEST_SUITE_P(Exports, Network,
                            return absl::StrCat(std::get<0>(info.param), "_",
                                                std::get<1>(info.param));
                          });
+
+INSTANTIATE_TEST_SUITE_P(TorchScript, Network,
+                         ::testing::Combine(::testing::Values("dlrm", "dlrm_bags"),
+                                            ::testing::Values("torchscript")),
+                         [](const auto& info) { return std::get<0>(info.param); });
 
 // ---- Co-training
 
