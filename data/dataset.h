@@ -99,6 +99,14 @@ struct RowSlice {
   std::optional<int64_t> to;
 };
 
+// Elements [from, to) of what a row feeds index a table of `rows` rows, in [-rows, rows).
+struct ColumnTable {
+  int64_t from = 0;
+  int64_t to = 0;
+  int64_t rows = 0;
+  bool operator==(const ColumnTable&) const = default;
+};
+
 // One model input and the data field that feeds it.
 struct FieldBinding {
   std::string field;
@@ -107,6 +115,7 @@ struct FieldBinding {
   int64_t ignore_index = -100;
   RowSlice slice = {};     // what of the field's rows is fed
   int64_t table_rows = 0;  // > 0: values index a table: they must lie in [-table_rows, table_rows)
+  std::vector<ColumnTable> columns = {};  // tables that parts of a row index
 };
 
 // A field whose rows are images, and what is done to them on their way into a batch: they become

@@ -80,8 +80,18 @@ const char* ProblemTo(DType to, From value) {
   }
 }
 
+// The rows of the least table that element `at` of what a row feeds indexes; 0: none.
+int64_t TableRows(const FieldBinding& binding, int64_t at) {
+  int64_t rows = binding.table_rows;
+  for (const ColumnTable& table : binding.columns) {
+    if (at < table.from || at >= table.to) continue;
+    rows = rows == 0 ? table.rows : std::min(rows, table.rows);
+  }
+  return rows;
+}
+
 template <class From>
-absl::Status CheckRange(const FieldBinding& binding, From value,
+absl::Status CheckRange(const FieldBinding& binding, From value, int64_t at,
                         absl::FunctionRef<std::string()> where) {
   const auto wide = static_cast<int64_t>(value);
   const int64_t classes = binding.label_classes;
@@ -90,7 +100,7 @@ absl::Status CheckRange(const FieldBinding& binding, From value,
         where(), " is not a class of the model, which has ", classes, "; labels must be 0 to ",
         classes - 1, ", or ", binding.ignore_index, " to be ignored"));
   }
-  const int64_t rows = binding.table_rows;
+  const int64_t rows = TableRows(binding, at);
   if (rows > 0 && (wide < -rows || wide >= rows)) {
     return absl::InvalidArgumentError(absl::StrCat(
         where(), " is outside of the table that the model looks it up in, which has ", rows,
@@ -115,7 +125,7 @@ absl::Status CheckValues(const BatchSource& source, const FieldBinding& binding,
         return absl::InvalidArgumentError(absl::StrCat(where(), " ", problem));
       }
       if constexpr (std::is_integral_v<From>) {
-        EBB_RETURN_IF_ERROR(CheckRange(binding, value, where));
+        EBB_RETURN_IF_ERROR(CheckRange(binding, value, i - part.first, where));
       }
     }
   }

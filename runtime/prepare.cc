@@ -13,6 +13,7 @@
 #include "runtime/initial_model.h"
 #include "runtime/judge.h"
 #include "runtime/resident.h"
+#include "runtime/tables.h"
 
 namespace ebb::runtime {
 namespace {
@@ -164,6 +165,7 @@ absl::Status BindData(const JobSpec& spec, const DataSource& source, data::Batch
     }
     binding.label_classes = ClassesOf(step->graph, value.id, slices, &binding.ignore_index);
     binding.table_rows = TableRowsOf(step->graph, value.id, slices);
+    if (slices == Slices::kOfBatch) binding.columns = ColumnTablesOf(step->graph, value.id);
     batches->bindings.push_back(std::move(binding));
     step->inputs.push_back(value.id);
   }
