@@ -30,7 +30,9 @@ std::string Bags() {
 std::string AdviceFor(absl::string_view op) {
   if (op == "Loop" || op == "If" || op == "Scan") {
     return "Control flow has no fixed schedule: replace loops and data-dependent branches by fixed "
-           "sizes (torch.export or torch.jit.trace unroll them). " +
+           "sizes (torch.export or torch.jit.trace unroll them). x.squeeze(dim) becomes an If "
+           "where "
+           "the exporter does not know the size: write x[:, 0] or x.reshape(...). " +
            Bags();
   }
   if (absl::StartsWith(op, "Sequence") || absl::StartsWith(op, "Optional") ||

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/op.h"
+#include "model/onnx_ops.h"
 #include "tests/model/onnx_builder.h"
 
 namespace ebb {
@@ -98,6 +99,10 @@ TEST(ImportBags, OtherLoopsAreRefusedWithTheCallToUse) {
   auto* body = node->mutable_attribute(0)->mutable_g();
   body->mutable_node(body->node_size() - 1)->set_input(0, "begin");
   EXPECT_THAT(b.Error(kAsExported), HasSubstr("Control flow has no fixed schedule"));
+}
+
+TEST(ImportBags, ABranchOnASizeIsAvoidedByAnIndex) {
+  EXPECT_THAT(model::AdviceFor("If"), HasSubstr("x.squeeze(dim) becomes an If"));
 }
 
 }  // namespace
