@@ -122,7 +122,9 @@ absl::Status UnsupportedNode(const onnx::GraphProto& graph, const onnx::NodeProt
       standard ? absl::StrCat(AdviceFor(node.op_type()), again)
                : absl::StrCat("Only the standard domain is read: export the PyTorch model itself, "
                               "not a file that a runtime has optimised or quantised, by ",
-                              TorchScriptCall(graph))));
+                              TorchScriptCall(graph),
+                              ". Functions of the file itself become standard ops by "
+                              "onnx.inliner.inline_local_functions(model)")));
 }
 
 absl::Status TiedWeight(const onnx::GraphProto& graph, const std::string& name,

@@ -145,7 +145,8 @@ TEST(ImportAdvice, RefusesCustomDomainsWithTheCallThatNeedsNone) {
   OnnxBuilder b;
   b.Input("x", {1, 2}).Node("FusedConv", {"x"}, {"y"}).Output("y");
   b.proto().mutable_graph()->mutable_node(0)->set_domain("com.microsoft");
-  EXPECT_THAT(b.Error(), AllOf(HasSubstr("domain com.microsoft"), HasSubstr(kTorchScript)));
+  EXPECT_THAT(b.Error(), AllOf(HasSubstr("domain com.microsoft"), HasSubstr(kTorchScript),
+                               HasSubstr("inline_local_functions")));
 }
 
 TEST(ImportAdvice, RefusesTwoOutputsOfWhichTheJobNamesNone) {
