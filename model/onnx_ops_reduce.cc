@@ -23,6 +23,8 @@ absl::Status Reduce(ConvertContext& c) {
     EBB_ASSIGN_OR_RETURN(x, c.Emit("Mul", {x, x}));
     if (c.op() == "ReduceSumSquare") return c.Result("ReduceSum", {x}, attrs);
     EBB_ASSIGN_OR_RETURN(x, c.Emit("ReduceSum", {x}, attrs));
+    // The gradient of a norm at 0 is 0, as PyTorch has it: what is clipped passes none.
+    EBB_ASSIGN_OR_RETURN(x, c.Emit("Clip", {x}, {{"min", 1.2e-38}}));
     return c.Result("Sqrt", {x});
   }
   return c.Result(c.op(), {x}, attrs);

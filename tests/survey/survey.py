@@ -152,7 +152,7 @@ def run(path, npz, tool, rate, outcome):
 
 
 def deviation(ours, theirs):
-    return max(abs(a - b) / max(abs(b), 1e-12) if np.isfinite(a) else float("inf") for a, b in zip(ours, theirs))
+    return max(abs(a - b) / max(abs(b), 1e-12) if a is not None and np.isfinite(a) else float("inf") for a, b in zip(ours, theirs))
 
 
 def judge(outcome, expected):

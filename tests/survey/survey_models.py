@@ -69,7 +69,7 @@ def torchvision_model(name):
     side, arguments, _ = TORCHVISION.get(name, (64, {}, ""))
     arguments = dict(arguments)
     family = name.split("_")[0]
-    if family in ("efficientnet", "convnext", "swin"):
+    if family in ("efficientnet", "convnext"):
         arguments["stochastic_depth_prob"] = 0.0
     if family == "vit" and "image_size" not in arguments:
         arguments["image_size"] = side
@@ -97,8 +97,9 @@ def torchvision_cases():
     import torchvision
     for name in torchvision.models.list_models(module=torchvision.models):
         side, _, note = TORCHVISION.get(name, (64, {}, ""))
-        # Its last batch norms see one position of an image: more images.
-        rows = 16 if name == "inception_v3" else 4
+        # The last batch norms see few positions of an image: more images where that is one, or layers are many.
+        rows = {"inception_v3": 16, "resnet152": 8}.get(name, 4)
+        note = ", ".join(part for part in (note, f"{rows} images" if rows != 4 else "") if part)
         yield Case("torchvision", name, lambda name=name: torchvision_model(name), image(side), rows=rows, note=note)
 
 
