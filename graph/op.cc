@@ -13,9 +13,9 @@ using Table = absl::flat_hash_map<absl::string_view, const OpDef*>;
 Table* BuildTable() {
   auto* table = new Table;
   for (absl::Span<const OpDef> family :
-       {ops::Elementwise(), ops::Binary(), ops::Matmul(), ops::Conv(), ops::Pool(), ops::Norm(),
-        ops::Movement(), ops::Reduce(), ops::Loss(), ops::Metric(), ops::Update(), ops::Random(),
-        ops::Recurrent(), ops::EmbeddingBags()}) {
+       {ops::Elementwise(), ops::Binary(), ops::Logic(), ops::Matmul(), ops::Conv(), ops::Pool(),
+        ops::Norm(), ops::GroupNorm(), ops::Movement(), ops::Index(), ops::Reduce(), ops::Loss(),
+        ops::Metric(), ops::Update(), ops::Random(), ops::Recurrent(), ops::EmbeddingBags()}) {
     for (const OpDef& op : family) {
       EBB_CHECK(op.shape != nullptr);
       EBB_CHECK(table->emplace(op.name, &op).second);  // one row a name

@@ -68,13 +68,19 @@ OpCost CostOf(const Graph& graph, const Node& node);
 
 // The families, each in graph/ops/<family>.cc; FindOp() is the only reader.
 namespace ops {
+// The gradient of steps such as Floor: it is zero, so nothing flows and nothing is an error.
+absl::Status ZeroGradient(GradContext& grad);
+
 absl::Span<const OpDef> Elementwise();  // unary and their gradients
 absl::Span<const OpDef> Binary();       // broadcasting, SumTo, AddN
+absl::Span<const OpDef> Logic();        // comparisons, And, Or, Not: bool results
 absl::Span<const OpDef> Matmul();       // MatMul, Gemm
 absl::Span<const OpDef> Conv();
 absl::Span<const OpDef> Pool();
-absl::Span<const OpDef> Norm();      // BatchNorm, LRN, softmax
-absl::Span<const OpDef> Movement();  // Reshape, Transpose, Concat, Slice, Pad, Gather, ...
+absl::Span<const OpDef> Norm();       // BatchNorm, LRN, softmax
+absl::Span<const OpDef> GroupNorm();  // group and instance normalisation
+absl::Span<const OpDef> Movement();   // Reshape, Transpose, Concat, Slice, Pad, Gather, ...
+absl::Span<const OpDef> Index();      // elements and slices by index, TopK, ArgMax, CumSum
 absl::Span<const OpDef> Reduce();
 absl::Span<const OpDef> Loss();  // losses and their gradients
 absl::Span<const OpDef> Metric();

@@ -3,8 +3,7 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "device/cpu/broadcast.h"
-#include "device/cpu/vec.h"
+#include "device/cpu/binary_row.h"
 
 namespace ebb::device::cpu {
 
@@ -18,6 +17,13 @@ absl::StatusOr<Shape> OperandShape(const Node& node, const Value& value, const V
   return absl::UnimplementedError(absl::StrCat(node.op->name, " on cpu mixes layouts: \"",
                                                value.name, "\" ", graph::ToString(value.type),
                                                " with \"", out.name, "\""));
+}
+
+absl::StatusOr<Broadcast<2>> PlanBinary(const Graph& graph, const Node& node) {
+  const Value& out = Out(graph, node);
+  EBB_ASSIGN_OR_RETURN(const Shape a, OperandShape(node, In(graph, node, 0), out));
+  EBB_ASSIGN_OR_RETURN(const Shape b, OperandShape(node, In(graph, node, 1), out));
+  return MakeBroadcast<2>(PhysicalShape(out), {a, b});
 }
 
 namespace {
@@ -79,56 +85,29 @@ struct Min {
     return a != a ? a : smaller;
   }
 };
+// The remainder has the divisor's sign, or with fmod the dividend's; by 0 it is 0 of integers.
+template <bool kFmod>
+struct Mod {
+  EBB_INLINE float operator()(float a, float b) const {
+    const float rest = std::fmod(a, b);
+    return !kFmod && rest != 0.0f && (rest < 0.0f) != (b < 0.0f) ? rest + b : rest;
+  }
+  template <class T>
+  EBB_INLINE T operator()(T a, T b) const {
+    if (b == 0 || b == -1) return 0;
+    const T rest = a % b;
+    return !kFmod && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+  }
+};
 struct GreaterEqual {
   EBB_INLINE float operator()(float a, float b) const { return a >= b ? 1.0f : 0.0f; }
 };
-
-template <class T, class F>
-EBB_CLONES void BinaryRow(const T* a, int64_t sa, const T* b, int64_t sb, T* y, int64_t n, F f) {
-  if (sa != 0 && sb != 0) {
-    EBB_IVDEP
-    for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
-  } else if (sa != 0) {
-    const T scalar = *b;
-    EBB_IVDEP
-    for (int64_t i = 0; i < n; ++i) y[i] = f(a[i], scalar);
-  } else if (sb != 0) {
-    const T scalar = *a;
-    EBB_IVDEP
-    for (int64_t i = 0; i < n; ++i) y[i] = f(scalar, b[i]);
-  } else {
-    const T value = f(*a, *b);
-    for (int64_t i = 0; i < n; ++i) y[i] = value;
-  }
-}
-
-template <class T, class F>
-Kernel BinaryOf(const Broadcast<2>& plan) {
-  return MakeKernel([plan](const KernelArgs& args) {
-    const T* a = InPtr<T>(args, 0);
-    const T* b = InPtr<T>(args, 1);
-    T* y = OutPtr<T>(args);
-    const int64_t sa = plan.stride[0][plan.rank - 1];
-    const int64_t sb = plan.stride[1][plan.rank - 1];
-    plan.ForEachRow([&](const std::array<int64_t, 2>& at, int64_t out) {
-      BinaryRow(a + at[0], sa, b + at[1], sb, y + out, plan.row, F());
-    });
-    return absl::OkStatus();
-  });
-}
-
-absl::StatusOr<Broadcast<2>> PlanBinary(const Graph& graph, const Node& node) {
-  const Value& out = Out(graph, node);
-  EBB_ASSIGN_OR_RETURN(const Shape a, OperandShape(node, In(graph, node, 0), out));
-  EBB_ASSIGN_OR_RETURN(const Shape b, OperandShape(node, In(graph, node, 1), out));
-  return MakeBroadcast<2>(PhysicalShape(out), {a, b});
-}
 
 template <class F>
 absl::StatusOr<Kernel> FloatBinary(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_ASSIGN_OR_RETURN(const auto plan, PlanBinary(graph, node));
-  return BinaryOf<float, F>(plan);
+  return BinaryOf<float, float, F>(plan);
 }
 
 template <class F>
@@ -136,14 +115,19 @@ absl::StatusOr<Kernel> Binary(const Graph& graph, const Node& node) {
   EBB_ASSIGN_OR_RETURN(const auto plan, PlanBinary(graph, node));
   switch (const Value& out = Out(graph, node); out.type.dtype) {
     case DType::kF32:
-      return BinaryOf<float, F>(plan);
+      return BinaryOf<float, float, F>(plan);
     case DType::kI32:
-      return BinaryOf<int32_t, F>(plan);
+      return BinaryOf<int32_t, int32_t, F>(plan);
     case DType::kI64:
-      return BinaryOf<int64_t, F>(plan);
+      return BinaryOf<int64_t, int64_t, F>(plan);
     default:
       return BadType(node, out.type.dtype);
   }
+}
+
+absl::StatusOr<Kernel> MakeMod(const Graph& graph, const Node& node) {
+  return node.attrs.Int("fmod", 0) != 0 ? Binary<Mod<true>>(graph, node)
+                                        : Binary<Mod<false>>(graph, node);
 }
 
 // Squares and roots are what Pow is used for: they need not go through pow().
@@ -176,7 +160,7 @@ Kernel AddNOf(int64_t n) {
     }
     BinaryRow(InPtr<T>(args, 0), 1, InPtr<T>(args, 1), 1, y, n, Add());
     for (size_t i = 2; i < args.in.size(); ++i) {
-      BinaryRow<T>(y, 1, InPtr<T>(args, i), 1, y, n, Add());
+      BinaryRow<T, T>(y, 1, InPtr<T>(args, i), 1, y, n, Add());
     }
     return absl::OkStatus();
   });
@@ -274,8 +258,8 @@ absl::StatusOr<Kernel> MakeExpand(const Graph& graph, const Node& node) {
 constexpr KernelRow kRows[] = {
     {"Add", Binary<Add>},   {"AddN", MakeAddN},   {"Div", Binary<Div>},
     {"Expand", MakeExpand}, {"Max", Binary<Max>}, {"GreaterEqual", FloatBinary<GreaterEqual>},
-    {"Min", Binary<Min>},   {"Mul", Binary<Mul>}, {"Pow", MakePow},
-    {"Sub", Binary<Sub>},   {"Where", MakeWhere},
+    {"Mod", MakeMod},       {"Min", Binary<Min>}, {"Mul", Binary<Mul>},
+    {"Pow", MakePow},       {"Sub", Binary<Sub>}, {"Where", MakeWhere},
 };
 
 }  // namespace

@@ -58,6 +58,8 @@ const OpLayout* TableEntry(absl::string_view op) {
       {"ReduceMean", {Habit::kFollows, {0}, {0}}},
       {"ReduceMax", {Habit::kFollows, {0}, {0}}},
       {"ReduceMin", {Habit::kFollows, {0}, {0}}},
+      {"ReduceProd", {Habit::kFollows, {0}, {0}}},
+      {"ReduceProdGrad", {}},
       {"Transpose", {Habit::kReads, {0}, {}}},
       // Random numbers are counted in plain order; losses are sums over it.
       {"Dropout", {}},

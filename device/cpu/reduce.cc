@@ -3,7 +3,7 @@
 #include "device/cpu/reduce.h"
 
 #include <algorithm>
-#include <limits>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "device/cpu/vec.h"
@@ -174,46 +174,117 @@ absl::StatusOr<Kernel> MakeSum(const Graph& graph, const Node& node) {
   });
 }
 
-// kSign 1: maximum, -1: minimum. NaN wins.
-template <class T, int kSign>
-Kernel ExtremeOf(const Reduction& plan) {
-  return MakeKernel([plan](const KernelArgs& args) {
-    using Limits = std::numeric_limits<T>;
-    const T worst = Limits::has_infinity ? (kSign > 0 ? -Limits::infinity() : Limits::infinity())
-                                         : (kSign > 0 ? Limits::lowest() : Limits::max());
+// y = the fold of the elements in order: the first as it is, then f(fold, x). A is what it is
+// computed in; without elements it is `empty`.
+template <class T, class A, class F>
+Kernel FoldOf(const Reduction& plan, A empty) {
+  return MakeKernel([plan, empty](const KernelArgs& args) {
     Walk kept(plan.kept, 0);
     for (int64_t k = 0; k < kept.count(); ++k, kept.Next()) {
-      T best = worst;
+      A fold = empty;
       Walk summed(plan.summed, 0);
       for (int64_t s = 0; s < summed.count(); ++s, summed.Next()) {
-        const T x = InPtr<T>(args)[kept.offset() + summed.offset()];
-        const bool better = kSign > 0 ? x > best : x < best;
-        if (better || x != x) best = x;
+        const A x = static_cast<A>(InPtr<T>(args)[kept.offset() + summed.offset()]);
+        fold = s == 0 ? x : F()(fold, x);
       }
-      OutPtr<T>(args)[k] = best;
+      OutPtr<T>(args)[k] = static_cast<T>(fold);
     }
     return absl::OkStatus();
   });
 }
 
-template <int kSign>
+struct Larger {  // NaN wins, here and below
+  template <class T>
+  EBB_INLINE T operator()(T a, T b) const {
+    return b > a || b != b ? b : a;
+  }
+};
+struct Smaller {
+  template <class T>
+  EBB_INLINE T operator()(T a, T b) const {
+    return b < a || b != b ? b : a;
+  }
+};
+
+template <class F>
 absl::StatusOr<Kernel> MakeExtreme(const Graph& graph, const Node& node) {
   EBB_ASSIGN_OR_RETURN(const Reduction plan, PlanNode(graph, node));
   switch (const DType dtype = In(graph, node).type.dtype; dtype) {
     case DType::kF32:
-      return ExtremeOf<float, kSign>(plan);
+      return FoldOf<float, float, F>(plan, 0.0f);
     case DType::kI32:
-      return ExtremeOf<int32_t, kSign>(plan);
+      return FoldOf<int32_t, int32_t, F>(plan, 0);
     case DType::kI64:
-      return ExtremeOf<int64_t, kSign>(plan);
+      return FoldOf<int64_t, int64_t, F>(plan, 0);
     default:
       return BadType(node, dtype);
   }
 }
 
+// Integers wrap around.
+template <class F>
+absl::StatusOr<Kernel> IntegerFold(const Graph& graph, const Node& node, uint64_t empty) {
+  EBB_ASSIGN_OR_RETURN(const Reduction plan, PlanNode(graph, node));
+  if (In(graph, node).type.dtype == DType::kI32) return FoldOf<int32_t, uint64_t, F>(plan, empty);
+  return FoldOf<int64_t, uint64_t, F>(plan, empty);
+}
+
+absl::StatusOr<Kernel> MakeReduceSum(const Graph& graph, const Node& node) {
+  if (graph::IsFloat(In(graph, node).type.dtype)) return MakeSum(graph, node);
+  return IntegerFold<std::plus<>>(graph, node, 0);
+}
+
+absl::StatusOr<Kernel> MakeProd(const Graph& graph, const Node& node) {
+  if (!graph::IsFloat(In(graph, node).type.dtype)) {
+    return IntegerFold<std::multiplies<>>(graph, node, 1);
+  }
+  EBB_RETURN_IF_ERROR(RequireF32(graph, node));
+  EBB_ASSIGN_OR_RETURN(const Reduction plan, PlanNode(graph, node));
+  return FoldOf<float, double, std::multiplies<>>(plan, 1.0);
+}
+
+// dx = dy times the product of the others. A fold's zeros are counted apart, so that the product of
+// the others is exact where there is one.
+absl::StatusOr<Kernel> MakeProdGrad(const Graph& graph, const Node& node) {
+  EBB_RETURN_IF_ERROR(RequireF32(graph, node));
+  EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
+  const Shape& x = Out(graph, node).type.shape;
+  bool flags[kMaxRank] = {};
+  for (const int64_t axis : node.attrs.Ints("axes")) flags[axis] = true;
+  const Reduction plan = MakeReduction(x, absl::MakeConstSpan(flags, x.size()));
+  return MakeKernel([plan](const KernelArgs& args) {
+    Walk kept(plan.kept, 0);
+    for (int64_t k = 0; k < kept.count(); ++k, kept.Next()) {
+      const float* in = InPtr<float>(args, 1) + kept.offset();
+      float* out = OutPtr<float>(args) + kept.offset();
+      double product = static_cast<double>(InPtr<float>(args)[k]);
+      int64_t zeros = 0;
+      Walk one(plan.summed, 0);
+      for (int64_t s = 0; s < one.count(); ++s, one.Next()) {
+        const float v = in[one.offset()];
+        if (v == 0.0f) ++zeros;
+        if (v != 0.0f) product *= static_cast<double>(v);
+      }
+      Walk two(plan.summed, 0);
+      for (int64_t s = 0; s < two.count(); ++s, two.Next()) {
+        const float v = in[two.offset()];
+        double others = zeros == 0 ? product / static_cast<double>(v) : 0.0;
+        if (zeros == 1 && v == 0.0f) others = product;
+        out[two.offset()] = static_cast<float>(others);
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
 constexpr KernelRow kRows[] = {
-    {"ReduceMax", MakeExtreme<1>}, {"ReduceMean", MakeSum}, {"ReduceMin", MakeExtreme<-1>},
-    {"ReduceSum", MakeSum},        {"SumTo", MakeSum},
+    {"ReduceMax", MakeExtreme<Larger>},
+    {"ReduceMean", MakeSum},
+    {"ReduceMin", MakeExtreme<Smaller>},
+    {"ReduceProd", MakeProd},
+    {"ReduceSum", MakeReduceSum},
+    {"ReduceProdGrad", MakeProdGrad},
+    {"SumTo", MakeSum},
 };
 
 }  // namespace

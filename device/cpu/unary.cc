@@ -164,6 +164,30 @@ struct Sign {
     return x > 0.0f ? 1.0f : below;
   }
 };
+struct Floor {
+  explicit Floor(const Attrs&) {}
+  EBB_INLINE float operator()(float x) const { return std::floor(x); }
+};
+struct Ceil {
+  explicit Ceil(const Attrs&) {}
+  EBB_INLINE float operator()(float x) const { return std::ceil(x); }
+};
+struct Round {  // halves to even
+  explicit Round(const Attrs&) {}
+  EBB_INLINE float operator()(float x) const { return std::nearbyint(x); }
+};
+struct SinOp {
+  explicit SinOp(const Attrs&) {}
+  EBB_INLINE float operator()(float x) const { return std::sin(x); }
+};
+struct CosOp {
+  explicit CosOp(const Attrs&) {}
+  EBB_INLINE float operator()(float x) const { return std::cos(x); }
+};
+struct AtanOp {
+  explicit AtanOp(const Attrs&) {}
+  EBB_INLINE float operator()(float x) const { return std::atan(x); }
+};
 struct ScaleOp {
   explicit ScaleOp(const Attrs& a)
       : scale(static_cast<float>(a.Float("scale", 1))),
@@ -255,6 +279,12 @@ absl::StatusOr<Kernel> MakeCast(const Graph& graph, const Node& node) {
 
 constexpr KernelRow kRows[] = {
     {"Abs", Unary<Abs>},
+    {"Atan", Unary<AtanOp>},
+    {"Ceil", Unary<Ceil>},
+    {"Cos", Unary<CosOp>},
+    {"Floor", Unary<Floor>},
+    {"Round", Unary<Round>},
+    {"Sin", Unary<SinOp>},
     {"Cast", MakeCast},
     {"Clip", Unary<Clip>},
     {"ClipGrad", Gradient<Clip>},

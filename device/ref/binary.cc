@@ -66,6 +66,21 @@ absl::StatusOr<Kernel> Div(const Graph& g, const Node& n) {
     return static_cast<T>(a / b);
   });
 }
+// The remainder has the divisor's sign, or with fmod the dividend's; by 0 it is 0 of integers.
+absl::StatusOr<Kernel> Mod(const Graph& g, const Node& n) {
+  const bool fmod = n.attrs.Int("fmod", 0) != 0;
+  return OfNumbers(g, n, [fmod](auto a, auto b) {
+    using T = decltype(a);
+    if constexpr (std::is_integral_v<T>) {
+      if (b == 0 || b == -1) return T(0);
+      const T rest = static_cast<T>(a % b);
+      return rest != 0 && !fmod && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
+    } else {
+      const T rest = std::fmod(a, b);
+      return rest != 0 && !fmod && (rest < 0) != (b < 0) ? rest + b : rest;
+    }
+  });
+}
 absl::StatusOr<Kernel> Max(const Graph& g, const Node& n) {
   return OfNumbers(g, n, [](auto a, auto b) { return a >= b || a != a ? a : b; });
 }
@@ -122,9 +137,11 @@ absl::StatusOr<Kernel> Expand(const Graph& graph, const Node& node) {
 
 absl::Span<const KernelRow> Binary() {
   static constexpr KernelRow kRows[] = {
-      {"Add", Add},     {"Sub", Sub},       {"Mul", Mul},
-      {"Div", Div},     {"Pow", Pow},       {"Max", Max},
-      {"Min", Min},     {"AddN", AddN},     {"GreaterEqual", GreaterEqual},
+      {"Mod", Mod},     {"Add", Add},
+      {"Sub", Sub},     {"Mul", Mul},
+      {"Div", Div},     {"Pow", Pow},
+      {"Max", Max},     {"Min", Min},
+      {"AddN", AddN},   {"GreaterEqual", GreaterEqual},
       {"SumTo", SumTo}, {"Expand", Expand},
   };
   return kRows;

@@ -190,6 +190,24 @@ absl::StatusOr<Kernel> Reciprocal(const Graph& g, const Node& n) {
 absl::StatusOr<Kernel> Sign(const Graph& g, const Node& n) {
   return Map(g, n, [](double x) { return x > 0 ? 1 : x < 0 ? -1 : x; });
 }
+absl::StatusOr<Kernel> Floor(const Graph& g, const Node& n) {
+  return Map(g, n, [](double x) { return std::floor(x); });
+}
+absl::StatusOr<Kernel> Ceil(const Graph& g, const Node& n) {
+  return Map(g, n, [](double x) { return std::ceil(x); });
+}
+absl::StatusOr<Kernel> Round(const Graph& g, const Node& n) {  // halves to even
+  return Map(g, n, [](double x) { return std::nearbyint(x); });
+}
+absl::StatusOr<Kernel> Sin(const Graph& g, const Node& n) {
+  return Map(g, n, [](double x) { return std::sin(x); });
+}
+absl::StatusOr<Kernel> Cos(const Graph& g, const Node& n) {
+  return Map(g, n, [](double x) { return std::cos(x); });
+}
+absl::StatusOr<Kernel> Atan(const Graph& g, const Node& n) {
+  return Map(g, n, [](double x) { return std::atan(x); });
+}
 absl::StatusOr<Kernel> Scale(const Graph& g, const Node& n) {
   const double scale = n.attrs.Float("scale", 1);
   const double shift = n.attrs.Float("shift", 0);
@@ -286,6 +304,12 @@ absl::Span<const KernelRow> Elementwise() {
       {"Abs", Abs},
       {"Reciprocal", Reciprocal},
       {"Sign", Sign},
+      {"Floor", Floor},
+      {"Ceil", Ceil},
+      {"Round", Round},
+      {"Sin", Sin},
+      {"Cos", Cos},
+      {"Atan", Atan},
       {"Scale", Scale},
       {"Cast", Cast},
       {"Identity", CopyKernel},

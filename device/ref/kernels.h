@@ -8,11 +8,14 @@ namespace ebb::device::ref {
 
 absl::Span<const KernelRow> Elementwise();
 absl::Span<const KernelRow> Binary();
+absl::Span<const KernelRow> Logic();
 absl::Span<const KernelRow> Matmul();
 absl::Span<const KernelRow> Conv();
 absl::Span<const KernelRow> Pool();
 absl::Span<const KernelRow> Norm();
+absl::Span<const KernelRow> GroupNorm();
 absl::Span<const KernelRow> Movement();
+absl::Span<const KernelRow> Index();
 absl::Span<const KernelRow> Reduce();
 absl::Span<const KernelRow> Loss();
 absl::Span<const KernelRow> Metric();

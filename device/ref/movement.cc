@@ -100,14 +100,17 @@ absl::StatusOr<Kernel> Pad(const Graph& graph, const Node& node) {
     from_base += std::max<int64_t>(-before, 0) * from_strides[d];
     to_base += std::max<int64_t>(before, 0) * to_strides[d];
   }
-  return ForFloat(OutType(graph, node).dtype, [=](auto zero, const KernelArgs& args) {
+  const auto body = [=](auto zero, const KernelArgs& args) {
     using T = decltype(zero);
     std::fill_n(Out<T>(args), NumElements(to), static_cast<T>(value));
     Walk(common, std::array<Shape, 2>{from_strides, to_strides},
          [&](int64_t, const std::array<int64_t, 2>& at) {
            Out<T>(args)[to_base + at[1]] = In<T>(args, 0)[from_base + at[0]];
          });
-  });
+  };
+  const DType dtype = OutType(graph, node).dtype;
+  if (dtype == DType::kU8 || dtype == DType::kBool) return KernelOf<uint8_t>(body);
+  return ForNumber(dtype, body);
 }
 
 // ---- Gather: y[o, j, i] = x[o, indices[j], i]

@@ -11,9 +11,9 @@ namespace {
 
 KernelFactory FindKernel(absl::string_view op) {
   for (absl::Span<const KernelRow> family :
-       {ref::Elementwise(), ref::Binary(), ref::Matmul(), ref::Conv(), ref::Pool(), ref::Norm(),
-        ref::Movement(), ref::Reduce(), ref::Loss(), ref::Metric(), ref::Update(), ref::Random(),
-        ref::Recurrent(), ref::EmbeddingBags()}) {
+       {ref::Elementwise(), ref::Binary(), ref::Logic(), ref::Matmul(), ref::Conv(), ref::Pool(),
+        ref::Norm(), ref::GroupNorm(), ref::Movement(), ref::Index(), ref::Reduce(), ref::Loss(),
+        ref::Metric(), ref::Update(), ref::Random(), ref::Recurrent(), ref::EmbeddingBags()}) {
     auto row = std::find_if(family.begin(), family.end(),
                             [&](const KernelRow& candidate) { return candidate.op == op; });
     if (row != family.end()) return row->make;

@@ -4,8 +4,11 @@
 namespace ebb::graph::ops {
 namespace {
 
-absl::StatusOr<Types> BroadcastShape(const ShapeContext& context, Kind kind) {
-  EBB_RETURN_IF_ERROR(AttrReader(context.attrs).Finish());
+absl::StatusOr<Types> BroadcastShape(const ShapeContext& context, Kind kind,
+                                     ReadAttrs read = NoAttrs) {
+  AttrReader attrs(context.attrs);
+  read(attrs);
+  EBB_RETURN_IF_ERROR(attrs.Finish());
   EBB_ASSIGN_OR_RETURN(const TensorType* a, Required(context, 0, "a", kind));
   EBB_ASSIGN_OR_RETURN(const TensorType* b, Required(context, 1, "b", kind));
   const std::optional<Shape> shape = BroadcastShapes(a->shape, b->shape);
@@ -22,6 +25,9 @@ absl::StatusOr<Types> NumberShape(const ShapeContext& context) {
 absl::StatusOr<Types> FloatShape(const ShapeContext& context) {
   return BroadcastShape(context, Kind::kFloat);
 }
+absl::StatusOr<Types> ModShape(const ShapeContext& context) {
+  return BroadcastShape(context, Kind::kNumber, [](AttrReader& attrs) { attrs.Flag("fmod"); });
+}
 
 // Expand (up) and SumTo (down) from x to {shape}: `small` must broadcast to exactly `large`.
 absl::Status CheckBroadcasts(const Shape& small, const Shape& large) {
@@ -33,7 +39,7 @@ absl::StatusOr<Types> ExpandShape(const ShapeContext& context) {
   AttrReader attrs(context.attrs);
   const Shape shape = attrs.Dims("shape");
   EBB_RETURN_IF_ERROR(attrs.Finish());
-  EBB_ASSIGN_OR_RETURN(const TensorType* x, Required(context, 0, "x", Kind::kNumber));
+  EBB_ASSIGN_OR_RETURN(const TensorType* x, Required(context, 0, "x", Kind::kAny));
   EBB_RETURN_IF_ERROR(CheckBroadcasts(x->shape, shape));
   return Output(x->dtype, shape);
 }
@@ -101,6 +107,22 @@ absl::StatusOr<ValueId> PowB(GradContext& grad, const Operands& v) {
   EBB_ASSIGN_OR_RETURN(const ValueId slope, grad.Emit("Mul", {v.y, log}));
   return grad.Emit("Mul", {v.dy, slope});
 }
+// -dy times the whole number of b in a: rounded down, or for fmod towards zero.
+absl::StatusOr<ValueId> ModB(GradContext& grad, const Operands& v) {
+  const bool fmod = grad.node().attrs.Int("fmod", 0) != 0;
+  EBB_ASSIGN_OR_RETURN(ValueId whole, grad.Emit("Div", {v.a, v.b}));
+  ValueId sign;
+  if (fmod) {
+    EBB_ASSIGN_OR_RETURN(sign, grad.Emit("Sign", {whole}));
+    EBB_ASSIGN_OR_RETURN(whole, grad.Emit("Abs", {whole}));
+  }
+  EBB_ASSIGN_OR_RETURN(whole, grad.Emit("Floor", {whole}));
+  if (fmod) {
+    EBB_ASSIGN_OR_RETURN(whole, grad.Emit("Mul", {whole, sign}));
+  }
+  EBB_ASSIGN_OR_RETURN(const ValueId product, grad.Emit("Mul", {v.dy, whole}));
+  return grad.Emit("Neg", {product});
+}
 
 absl::Status SubGrad(GradContext& grad) {
   if (!grad.dy(0).valid()) return absl::OkStatus();
@@ -114,22 +136,22 @@ absl::Status SubGrad(GradContext& grad) {
   return absl::OkStatus();
 }
 
-// Max: a's share where a >= b. Min: where b >= a. Either way ties go to a.
+// Max (Min): dy to the larger (smaller), half of it to each of two equals, as PyTorch.
 template <bool kMax>
 absl::Status SelectGrad(GradContext& grad) {
   if (!grad.dy(0).valid() || (!Wants(grad, 0) && !Wants(grad, 1))) return absl::OkStatus();
   const ValueId a = grad.node().inputs[0], b = grad.node().inputs[1];
-  EBB_ASSIGN_OR_RETURN(const ValueId takes_a,
-                       grad.Emit("GreaterEqual", kMax ? std::vector{a, b} : std::vector{b, a}));
-  if (Wants(grad, 0)) {
-    EBB_ASSIGN_OR_RETURN(const ValueId da, grad.Emit("Mul", {grad.dy(0), takes_a}));
-    EBB_RETURN_IF_ERROR(SetGradSummed(grad, 0, da));
-  }
-  if (Wants(grad, 1)) {
-    EBB_ASSIGN_OR_RETURN(const ValueId takes_b,
-                         grad.Emit("Scale", {takes_a}, {{"scale", -1.0}, {"shift", 1.0}}));
-    EBB_ASSIGN_OR_RETURN(const ValueId db, grad.Emit("Mul", {grad.dy(0), takes_b}));
-    EBB_RETURN_IF_ERROR(SetGradSummed(grad, 1, db));
+  const ValueId more = kMax ? a : b, less = kMax ? b : a;
+  EBB_ASSIGN_OR_RETURN(const ValueId takes_a, grad.Emit("GreaterEqual", {more, less}));
+  EBB_ASSIGN_OR_RETURN(const ValueId takes_b, grad.Emit("GreaterEqual", {less, more}));
+  EBB_ASSIGN_OR_RETURN(const ValueId apart, grad.Emit("Sub", {takes_a, takes_b}));  // 1, 0 or -1
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    if (!Wants(grad, i)) continue;
+    EBB_ASSIGN_OR_RETURN(
+        const ValueId share,
+        grad.Emit("Scale", {apart}, {{"scale", i == 0 ? 0.5 : -0.5}, {"shift", 0.5}}));
+    EBB_ASSIGN_OR_RETURN(const ValueId dx, grad.Emit("Mul", {grad.dy(0), share}));
+    EBB_RETURN_IF_ERROR(SetGradSummed(grad, i, dx));
   }
   return absl::OkStatus();
 }
@@ -184,6 +206,7 @@ absl::Span<const OpDef> Binary() {
       Binary<1>("Max", NumberShape, SelectGrad<true>, -1),
       Binary<1>("Min", NumberShape, SelectGrad<false>, -1),
       Binary<8>("Pow", FloatShape, BinaryGrad<PowA, PowB>, -1),
+      Binary<8>("Mod", ModShape, BinaryGrad<Whole, ModB>, -1),
       Binary<1>("GreaterEqual", FloatShape, nullptr, -1),
       {.name = "AddN",
        .min_inputs = 1,

@@ -223,6 +223,8 @@ absl::Status AttrReader::Finish() const {
   return absl::OkStatus();
 }
 
+absl::Status ZeroGradient(GradContext&) { return absl::OkStatus(); }
+
 absl::StatusOr<Types> SameTypeShape(const ShapeContext& context, Kind kind, ReadAttrs read) {
   AttrReader attrs(context.attrs);
   read(attrs);

@@ -132,6 +132,25 @@ absl::Status ConvGrad(GradContext& grad) {
   return absl::OkStatus();
 }
 
+// Forward it is a transposed convolution: y = ConvGradInput(x, w).
+absl::Status ConvGradInputGrad(GradContext& grad) {
+  const ValueId dy = grad.dy(0);
+  if (!dy.valid()) return absl::OkStatus();
+  const Node node = grad.node();
+  Attrs attrs = node.attrs;
+  attrs.Erase("input_shape");
+  if (Wants(grad, 0)) {
+    EBB_ASSIGN_OR_RETURN(const ValueId dx, grad.Emit("Conv", {dy, node.inputs[1]}, attrs));
+    grad.SetGrad(0, dx);
+  }
+  if (!Wants(grad, 1)) return absl::OkStatus();
+  attrs.Set("weight_shape", ToInts(grad.type(node.inputs[1]).shape));
+  EBB_ASSIGN_OR_RETURN(const ValueId dw,
+                       grad.Emit("ConvGradWeight", {node.inputs[0], dy}, std::move(attrs)));
+  grad.SetGrad(1, dw);
+  return absl::OkStatus();
+}
+
 // Every element of y (or dy) meets the C/g * K weights of its channel.
 Flops ConvFlops(int64_t y_elements, absl::Span<const int64_t> weight) {
   return Product({2, y_elements, NumElements(Shape(weight.begin() + 1, weight.end()))});
@@ -160,6 +179,7 @@ absl::Span<const OpDef> Conv() {
        .min_inputs = 2,
        .max_inputs = 2,
        .shape = ConvGradInputShape,
+       .gradient = ConvGradInputGrad,
        .flops = GradInputFlops},
       {.name = "ConvGradWeight",
        .min_inputs = 2,

@@ -70,6 +70,21 @@ absl::StatusOr<ValueId> ReciprocalGrad(GradContext& grad, ValueId dy, ValueId, V
   EBB_ASSIGN_OR_RETURN(const ValueId twice, grad.Emit("Mul", {once, y}));
   return grad.Emit("Neg", {twice});
 }
+absl::StatusOr<ValueId> SinGrad(GradContext& grad, ValueId dy, ValueId x, ValueId) {
+  EBB_ASSIGN_OR_RETURN(const ValueId slope, grad.Emit("Cos", {x}));
+  return grad.Emit("Mul", {dy, slope});
+}
+absl::StatusOr<ValueId> CosGrad(GradContext& grad, ValueId dy, ValueId x, ValueId) {
+  EBB_ASSIGN_OR_RETURN(const ValueId slope, grad.Emit("Sin", {x}));
+  EBB_ASSIGN_OR_RETURN(const ValueId product, grad.Emit("Mul", {dy, slope}));
+  return grad.Emit("Neg", {product});
+}
+// dy / (1 + x^2)
+absl::StatusOr<ValueId> AtanGrad(GradContext& grad, ValueId dy, ValueId x, ValueId) {
+  EBB_ASSIGN_OR_RETURN(const ValueId square, grad.Emit("Mul", {x, x}));
+  EBB_ASSIGN_OR_RETURN(const ValueId shifted, grad.Emit("Scale", {square}, {{"shift", 1.0}}));
+  return grad.Emit("Div", {dy, shifted});
+}
 absl::StatusOr<ValueId> ScaleGrad(GradContext& grad, ValueId dy, ValueId, ValueId) {
   return grad.Emit("Scale", {dy}, {{"scale", grad.node().attrs.Float("scale", 1)}});
 }
@@ -144,7 +159,13 @@ absl::Span<const OpDef> Elementwise() {
       Unary<1>("Neg", Composed<NegGrad>),
       Unary<1>("Abs", Composed<AbsGrad>),
       Unary<1>("Reciprocal", Composed<ReciprocalGrad>),
-      Unary<1>("Sign", nullptr),
+      Unary<1>("Sign", ZeroGradient),
+      Unary<1>("Floor", ZeroGradient),
+      Unary<1>("Ceil", ZeroGradient),
+      Unary<1>("Round", ZeroGradient),
+      Unary<6>("Sin", Composed<SinGrad>),
+      Unary<6>("Cos", Composed<CosGrad>),
+      Unary<8>("Atan", Composed<AtanGrad>),
       Unary<2, ScaleAttrs>("Scale", Composed<ScaleGrad>),
       {.name = "Cast",
        .shape = CastShape,

@@ -115,7 +115,7 @@ absl::Status ConcatGrad(GradContext& grad) {
 }
 
 absl::StatusOr<Types> PadShape(const ShapeContext& context) {
-  EBB_ASSIGN_OR_RETURN(const TensorType* x, Required(context, 0, "x"));
+  EBB_ASSIGN_OR_RETURN(const TensorType* x, Required(context, 0, "x", Kind::kAny));
   const size_t rank = x->shape.size();
   AttrReader attrs(context.attrs);
   const Ints pads = attrs.List("pads", 2 * rank, -kMaxElements, kMaxElements);
@@ -191,8 +191,8 @@ absl::Status GatherGrad(GradContext& grad) {
 absl::StatusOr<Types> WhereShape(const ShapeContext& context) {
   EBB_RETURN_IF_ERROR(AttrReader(context.attrs).Finish());
   EBB_ASSIGN_OR_RETURN(const TensorType* cond, Required(context, 0, "cond", Kind::kAny));
-  EBB_ASSIGN_OR_RETURN(const TensorType* a, Required(context, 1, "a", Kind::kNumber));
-  EBB_ASSIGN_OR_RETURN(const TensorType* b, Required(context, 2, "b", Kind::kNumber));
+  EBB_ASSIGN_OR_RETURN(const TensorType* a, Required(context, 1, "a", Kind::kAny));
+  EBB_ASSIGN_OR_RETURN(const TensorType* b, Required(context, 2, "b", Kind::kAny));
   std::optional<Shape> shape = BroadcastShapes(a->shape, b->shape);
   if (shape) shape = BroadcastShapes(*shape, cond->shape);
   if (!shape || a->dtype != b->dtype || cond->dtype != DType::kBool) {

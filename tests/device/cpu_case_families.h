@@ -35,5 +35,6 @@ void Pool(Cases& cases);
 void Norm(Cases& cases);
 void Recurrent(Cases& cases);
 void EmbeddingBags(Cases& cases);
+void Indices(Cases& cases);
 
 }  // namespace ebb::testing

@@ -35,7 +35,8 @@ void Elementwise(Cases& cases) {
       cases.push_back({op, {F({n}, -6, 6)}, attrs, {}, {}});
       cases.push_back({op + "Grad", {F({n}), F({n}, -6, 6)}, attrs, {}, {}});
     }
-    for (const char* op : {"Exp", "Neg", "Abs", "Sign", "Identity"}) {
+    for (const char* op : {"Exp", "Neg", "Abs", "Sign", "Identity", "Floor", "Ceil", "Round", "Sin",
+                           "Cos", "Atan"}) {
       cases.push_back({op, {F({n}, -20, 20)}, {}, {}, {}});
     }
     for (const char* op : {"Log", "Sqrt", "Reciprocal"}) {
@@ -80,6 +81,27 @@ void Binary(Cases& cases) {
   for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Min"}) {
     for (const DType type : {DType::kI32, DType::kI64}) {
       cases.push_back({op, {Of(type, {4, 5}, -9, 9), Of(type, {5}, 1, 9)}, {}, {}, {}});
+    }
+  }
+  for (const char* op : {"Equal", "Less", "LessEqual"}) {
+    for (const auto& [a, b] : shapes) {
+      cases.push_back({op, {Of(DType::kI64, a, -3, 3), Of(DType::kI64, b, -3, 3)}, {}, {}, {}});
+      cases.push_back({op, {F(a), F(b)}, {}, {}, {}});
+    }
+    cases.push_back({op, {F({2, 6, 3, 4}), F({2, 6, 1, 1})}, {}, {0}, {0}});
+    cases.push_back({op, {Of(DType::kI32, {70}, -3, 3), Of(DType::kI32, {}, -3, 3)}, {}, {}, {}});
+  }
+  const auto flags = [](const Shape& shape) { return Of(DType::kBool, shape, 0, 2); };
+  for (const char* op : {"And", "Or", "Xor", "Equal"}) {
+    for (const auto& [a, b] : shapes) cases.push_back({op, {flags(a), flags(b)}, {}, {}, {}});
+  }
+  cases.push_back({"Not", {flags({70})}, {}, {}, {}});
+  for (const int64_t fmod : {0, 1}) {
+    const Attrs attrs = {{"fmod", fmod}};
+    cases.push_back({"Mod", {F({40}, -9, 9), F({}, 0.5, 2)}, attrs, {}, {}});
+    cases.push_back({"Mod", {F({4, 5}, -9, 9), F({5}, -2, -0.5)}, attrs, {}, {}});
+    for (const DType type : {DType::kI32, DType::kI64}) {
+      cases.push_back({"Mod", {Of(type, {90}, -9, 9), Of(type, {90}, -4, 4)}, attrs, {}, {}});
     }
   }
   for (const auto& [a, b] : shapes) {
@@ -183,6 +205,15 @@ void Reduce(Cases& cases) {
       {{30, 5000}, {1}},         {{4, 6, 5, 7}, {0, 1, 2, 3}},
       {{3, 2, 3, 2, 3}, {1, 3}}, {{3, 2, 3, 2, 3}, {0, 2, 4}},
       {{1, 1}, {0, 1}},          {{9}, {0}}};
+  for (const auto& [shape, axes] : sets) {
+    for (const char* op : {"ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd"}) {
+      cases.push_back({op, {Of(DType::kI64, shape, -9, 9)}, {{"axes", axes}}, {}, {}});
+    }
+    Shape kept = shape;
+    for (const int64_t axis : axes) kept[static_cast<size_t>(axis)] = 1;
+    cases.push_back({"ReduceProdGrad", {F(kept), F(shape, 0.9, 1.1)}, {{"axes", axes}}, {}, {}});
+  }
+  cases.push_back({"ReduceProd", {F({40, 6}, 0.9, 1.1)}, {{"axes", Ints{0}}}, {}, {}});
   for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"}) {
     for (const auto& [shape, axes] : sets) {
       for (const int64_t keep : {0, 1}) {
@@ -324,6 +355,7 @@ std::vector<OpCase> CpuCases() {
   Pool(cases);
   Norm(cases);
   Movement(cases);
+  Indices(cases);
   Reduce(cases);
   LossesAndMetrics(cases);
   Updates(cases);

@@ -179,6 +179,23 @@ void Norm(Cases& cases) {
     cases.push_back(
         {"RmsNormGrad", {F(x), F(x), F(weight, 0.5, 1.5), F(stats, 1, 2)}, attrs, {}, {}});
   }
+  for (const auto& [x, groups] : std::vector<std::pair<Shape, int64_t>>{{{3, 6, 5, 7}, 3},
+                                                                        {{2, 6, 40}, 6},
+                                                                        {{2, 6, 3000}, 1},
+                                                                        {{4, 12}, 4},
+                                                                        {{1, 4, 1, 1}, 2}}) {
+    const Shape channel = {x[1]}, stats = {x[0], groups};
+    cases.push_back({"GroupNorm",
+                     {F(x, 2, 3), F(channel), F(channel)},
+                     {{"groups", groups}, {"epsilon", 1e-3}},
+                     {},
+                     {}});
+    cases.push_back({"GroupNormGrad",
+                     {F(x), F(x), F(channel, 0.5, 1.5), F(stats, -0.1, 0.1), F(stats, 1, 2)},
+                     {{"groups", groups}},
+                     {},
+                     {}});
+  }
   for (const double beta : {0.75, 0.6}) {
     for (const int64_t size : {1, 4, 5}) {
       const Attrs attrs = {{"size", size}, {"alpha", 0.3}, {"beta", beta}, {"bias", 1.5}};

@@ -38,6 +38,9 @@ Cases Elementwise() {
   unary("Neg(x)", -1, 1);
   unary("Abs(x)", -1, 1, {0});
   unary("Reciprocal(x)", 0.3, 2);
+  unary("Sin(x)", -3, 3);
+  unary("Cos(x)", -3, 3);
+  unary("Atan(x)", -3, 3);
   unary("Scale(x) {scale=-2.5, shift=0.5}", -1, 1);
   unary("Cast(x) {to=\"f64\"}", -1, 1);
   unary("Identity(x)", -1, 1);
@@ -57,6 +60,12 @@ Cases Binary() {
     }
   }
   cases.push_back({"a = input f64[3,2]; y = Mul(a, a)"});
+  for (const char* fmod : {"0", "1"}) {  // whole numbers of b in a: none, one or more
+    cases.push_back({absl::StrCat("a = input f64[3,4]; s = Scale(a) {scale=-7.0}; "
+                                  "b = input f64[4]; y = Mod(s, b) {fmod=",
+                                  fmod, "}"),
+                     0.5, 2});
+  }
   cases.push_back({"a = input f64[5]; y = AddN(a)"});
   cases.push_back(
       {"a = input f64[2,2]; b = input f64[2,2]; c = input f64[2,2]; "
@@ -107,6 +116,13 @@ Cases Conv() {
   conv("[2,4,4,4]", "[6,2,3,3]", "strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=2", 6);
   conv("[1,3,4,4]", "[6,1,2,2]", "strides=[1,2], pads=[0,1,0,1], dilations=[1,1], groups=3", 6);
   conv("[2,3,3,3]", "[4,3,1,1]", "strides=[2,2], pads=[0,0,0,0], dilations=[1,1]", 4);
+  auto transposed = [&](const char* x, const char* w, const char* attrs) {
+    cases.push_back({absl::StrCat("x = input f64", x, "; w = input f64", w,
+                                  "; y = ConvGradInput(x, w) {", attrs, "}")});
+  };
+  transposed("[2,3,4]", "[3,2,3]", "strides=[2], pads=[1,0], dilations=[1], input_shape=[2,2,8]");
+  transposed("[1,4,3,2]", "[4,3,2,3]",
+             "strides=[1,2], pads=[0,1,0,1], dilations=[2,1], groups=2, input_shape=[1,6,5,3]");
   conv("[1,2,3,4,3]", "[2,1,2,2,3]",
        "strides=[1,2,1], pads=[0,1,1,1,0,1], dilations=[1,1,1], groups=2", 2);
   return cases;
@@ -160,6 +176,14 @@ Cases Norm() {
                            "x = input f64[5]; s = input f64[5]; y = RmsNorm(x, s) {axis=0}"}) {
     cases.push_back({text, 0.2, 2});
   }
+  for (const char* text : {"x = input f64[2,6,3]; s = input f64[6]; b = input f64[6]; "
+                           "y = GroupNorm(x, s, b) {groups=3, epsilon=0.01}",
+                           "x = input f64[2,4,2,2]; s = input f64[4]; b = input f64[4]; "
+                           "y = GroupNorm(x, s, b) {groups=4, epsilon=0.1}",
+                           "x = input f64[3,6]; s = input f64[6]; b = input f64[6]; "
+                           "y = GroupNorm(x, s, b) {groups=1}"}) {
+    cases.push_back({text, 0.2, 2});
+  }
   for (const char* attrs :
        {"size=3, alpha=0.5, beta=0.75, bias=2.0", "size=4, alpha=1.0, beta=0.5, bias=1.0",
         "size=9, alpha=0.3, beta=1.5, bias=1.0", "size=1, alpha=0.3, beta=0.75, bias=1.0"}) {
@@ -193,6 +217,27 @@ Cases Movement() {
       {"x = input f64[2,4,3]; i = constant i32[2,2] 3 -5 0 3; "
        "y = Gather(x, i) {axis=1}"});
   cases.push_back({"x = input f64[4]; i = constant i64[] 2; y = Gather(x, i) {axis=0}"});
+  for (const char* text :
+       {"x = input f64[3,4]; i = constant i64[2,5] 0 1 1 -1 9 3 3 3 0 -9; "
+        "y = GatherElements(x, i) {axis=1}",
+        "x = input f64[3,2]; i = constant i32[4,2] 0 1 1 2 0 0 -1 0; "
+        "y = GatherElements(x, i) {axis=0}",
+        "x = input f64[3,4]; i = constant i64[2,3] 0 1 3 2 -4 1; u = input f64[2,3]; "
+        "y = ScatterElements(x, i, u) {axis=1}",
+        "x = input f64[4]; i = constant i64[5] 0 0 -1 2 7; u = input f64[5]; "
+        "y = ScatterElements(x, i, u) {axis=0, reduction=\"add\"}",
+        "x = input f64[3,4,2]; i = constant i64[3,2] 0 1 2 -1 0 1; y = GatherND(x, i)",
+        "x = input f64[2,3,2]; i = constant i64[2,2,1] 0 2 1 1; y = GatherND(x, i) {batch_dims=1}",
+        "x = input f64[4,2]; i = constant i64[2,1] 3 1; u = input f64[2,2]; "
+        "y = ScatterND(x, i, u)",
+        "x = input f64[3,2]; i = constant i64[3,2] 0 1 0 1 2 0; u = input f64[3]; "
+        "y = ScatterND(x, i, u) {reduction=\"add\"}",
+        "x = input f64[2,3,2]; y = CumSum(x) {axis=1}",
+        "x = input f64[5]; y = CumSum(x) {axis=0, exclusive=1, reverse=1}",
+        "x = input f64[2,5]; y, i = TopK(x) {axis=1, k=3}",
+        "x = input f64[4,3]; y, i = TopK(x) {axis=0, k=2, largest=0}"}) {
+    cases.push_back({text});
+  }
   cases.push_back(
       {"c = constant bool[2,3] 1 0 1 0 0 1; a = input f64[2,3]; b = input f64[2,3]; "
        "y = Where(c, a, b)"});
@@ -204,7 +249,8 @@ Cases Movement() {
 
 Cases Reduce() {
   Cases cases;
-  for (const char* op : {"ReduceSum", "ReduceMean"}) {
+  cases.push_back({"x = input f64[2,3]; z = Relu(x); y = ReduceProd(z) {axes=[1]}", -0.3, 1, {0}});
+  for (const char* op : {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"}) {
     for (const char* attrs : {"axes=[0], keepdims=0", "axes=[1,2], keepdims=1",
                               "axes=[0,2], keepdims=0", "axes=[0,1,2], keepdims=0", "axes=[1]"}) {
       cases.push_back({absl::StrCat("x = input f64[2,3,4]; y = ", op, "(x) {", attrs, "}")});

@@ -101,7 +101,7 @@ TEST(OpGradients, OfASharedWeightIsOneProductOverAllRows) {
   EXPECT_EQ(ToString(grad.type(graph.nodes.back().inputs[0])), "f32[10,3]");
 }
 
-TEST(OpGradients, MaxAndMinGiveTiesToTheFirstInput) {
+TEST(OpGradients, MaxAndMinShareTies) {
   for (const bool max : {true, false}) {
     Graph graph;
     const OpCase test = {max ? "Max" : "Min", "f32[2] f32[2]", {}, "", ""};
@@ -110,10 +110,14 @@ TEST(OpGradients, MaxAndMinGiveTiesToTheFirstInput) {
     ASSERT_TRUE(node.ok());
     OneNodeGradient grad(graph, *node, {0, 1}, {0});
     ASSERT_TRUE(graph.node(*node).op->gradient(grad).ok());
-    const Node& compare = graph.nodes[1];
-    EXPECT_EQ(compare.op->name, "GreaterEqual");
-    EXPECT_EQ(compare.inputs[0], inputs[max ? 0 : 1]);
-    EXPECT_EQ(compare.inputs[1], inputs[max ? 1 : 0]);
+    for (const size_t i : {size_t{0}, size_t{1}}) {  // whether a takes dy, and whether b does
+      const Node& compare = graph.nodes[1 + i];
+      EXPECT_EQ(compare.op->name, "GreaterEqual");
+      EXPECT_EQ(compare.inputs[0], inputs[max == (i == 0) ? 0 : 1]);
+      EXPECT_EQ(compare.inputs[1], inputs[max == (i == 0) ? 1 : 0]);
+    }
+    EXPECT_EQ(OpsAfter(graph, NodeId(2)),
+              (std::vector<std::string>{"Sub", "Scale", "Mul", "Scale", "Mul"}));
   }
 }
 

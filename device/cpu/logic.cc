@@ -1,0 +1,81 @@
+// Comparisons and logic with numpy broadcasting: a byte of 0 or 1 an element, in any layout.
+#include "device/cpu/binary_row.h"
+
+namespace ebb::device::cpu {
+namespace {
+
+struct Equal {
+  template <class T>
+  EBB_INLINE uint8_t operator()(T a, T b) const {
+    return a == b;
+  }
+};
+struct Less {
+  template <class T>
+  EBB_INLINE uint8_t operator()(T a, T b) const {
+    return a < b;
+  }
+};
+struct LessEqual {
+  template <class T>
+  EBB_INLINE uint8_t operator()(T a, T b) const {
+    return a <= b;
+  }
+};
+struct And {
+  EBB_INLINE uint8_t operator()(uint8_t a, uint8_t b) const { return a != 0 && b != 0; }
+};
+struct Or {
+  EBB_INLINE uint8_t operator()(uint8_t a, uint8_t b) const { return a != 0 || b != 0; }
+};
+struct Xor {
+  EBB_INLINE uint8_t operator()(uint8_t a, uint8_t b) const { return (a != 0) != (b != 0); }
+};
+
+template <class F>
+absl::StatusOr<Kernel> Compare(const Graph& graph, const Node& node) {
+  EBB_ASSIGN_OR_RETURN(const auto plan, PlanBinary(graph, node));
+  switch (const DType dtype = In(graph, node).type.dtype; dtype) {
+    case DType::kF32:
+      return BinaryOf<float, uint8_t, F>(plan);
+    case DType::kI32:
+      return BinaryOf<int32_t, uint8_t, F>(plan);
+    case DType::kI64:
+      return BinaryOf<int64_t, uint8_t, F>(plan);
+    case DType::kU8:
+    case DType::kBool:
+      return BinaryOf<uint8_t, uint8_t, F>(plan);
+    default:
+      return BadType(node, dtype);
+  }
+}
+
+template <class F>
+absl::StatusOr<Kernel> Combine(const Graph& graph, const Node& node) {
+  EBB_ASSIGN_OR_RETURN(const auto plan, PlanBinary(graph, node));
+  return BinaryOf<uint8_t, uint8_t, F>(plan);
+}
+
+EBB_CLONES void NotRow(const uint8_t* x, uint8_t* y, int64_t n) {
+  EBB_IVDEP
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] == 0;
+}
+
+absl::StatusOr<Kernel> MakeNot(const Graph& graph, const Node& node) {
+  return MakeKernel([n = OutElements(graph, node)](const KernelArgs& args) {
+    NotRow(InPtr<uint8_t>(args), OutPtr<uint8_t>(args), n);
+    return absl::OkStatus();
+  });
+}
+
+constexpr KernelRow kRows[] = {
+    {"And", Combine<And>}, {"Equal", Compare<Equal>}, {"Less", Compare<Less>},
+    {"Not", MakeNot},      {"Or", Combine<Or>},       {"LessEqual", Compare<LessEqual>},
+    {"Xor", Combine<Xor>},
+};
+
+}  // namespace
+
+absl::Span<const KernelRow> LogicKernels() { return kRows; }
+
+}  // namespace ebb::device::cpu
