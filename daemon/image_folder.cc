@@ -18,7 +18,9 @@ namespace {
 
 using Reserve = std::function<absl::Status(Bytes)>;
 
-constexpr int kDeepest = 16;  // directories in one another; symbolic links may lead in circles
+// Symbolic links may lead in circles.
+constexpr int kDeepest = 16;  // directories in one another
+constexpr int kMostDirectories = 1 << 17;
 
 class FolderFiles : public data::ImageFiles {
  public:
@@ -67,13 +69,14 @@ class Lister {
       return FileError(errno, "cannot list", absl::StrCat(folder_, "/", inside));
     }
     absl::Cleanup closer = [directory] { closedir(directory); };
-    if (depth > kDeepest) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(inside, " lies ", depth, " directories deep; the limit is ", kDeepest));
+    if (depth > kDeepest || ++directories_ > kMostDirectories) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          inside, " is one directory too many; the limits are ", kDeepest, " in one another and ",
+          kMostDirectories, " in all (symbolic links may lead in circles)"));
     }
     while (const dirent* entry = readdir(directory)) {
       const std::string name = entry->d_name;
-      if (name == "." || name == "..") continue;
+      if (name[0] == '.') continue;  // itself, the one above, and what is hidden
       EBB_RETURN_IF_ERROR(Visit(inside + name, entry->d_type, depth));
     }
     return absl::OkStatus();
@@ -93,6 +96,7 @@ class Lister {
     const std::string full = absl::StrCat(folder_, "/", path);
     struct stat info;
     if (stat(full.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return absl::OkStatus();
+    if (depth == 0) paths_.push_back(path + "/");
     EBB_ASSIGN_OR_RETURN(const int fd, roots_.Open(full));
     return List(fd, path + "/", depth + 1);
   }
@@ -101,6 +105,7 @@ class Lister {
   const std::string& folder_;
   const Reserve& reserve_;
   std::vector<std::string> paths_;
+  int directories_ = 0;
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
 // Data and what feeds the model's inputs: wire -> native.
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "daemon/wire.h"
 #include "daemon/wire_augment.h"
@@ -159,6 +161,27 @@ absl::Status Augment(absl::string_view field, const std::string& image,
   return absl::OkStatus();
 }
 
+// Labels are places in a folder's classes.
+absl::Status CheckClasses(const runtime::DataSource& train, const runtime::DataSource& val) {
+  if (train.data == nullptr || val.data == nullptr) return absl::OkStatus();
+  const data::ImageSet* a = train.data->images();
+  const data::ImageSet* b = val.data->images();
+  if (a == nullptr || b == nullptr || a->list().classes == b->list().classes) {
+    return absl::OkStatus();
+  }
+  const auto in_words = [](const data::ImageSet& set) {
+    const auto& classes = set.list().classes;
+    const size_t shown = std::min<size_t>(classes.size(), 8);
+    return absl::StrCat(classes.size(), " (",
+                        absl::StrJoin(classes.begin(), classes.begin() + shown, ", "),
+                        shown < classes.size() ? ", ...)" : ")");
+  };
+  return Invalid(absl::StrCat("data.val.images has classes ", in_words(*b),
+                              ", but data.train.images has ", in_words(*a),
+                              ": labels would not mean the same; give both the same "
+                              "sub-directories"));
+}
+
 }  // namespace
 
 absl::Status BindFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
@@ -198,6 +221,7 @@ absl::Status DataFromWire(const v1::Data& data, Resolver* resolver, Files files,
   if (data.has_val()) {
     EBB_ASSIGN_OR_RETURN(job->val, SourceFromWire("data.val", data.val(), val, resolver, files));
     EBB_RETURN_IF_ERROR(Augment("data.augment.val", augment.field(), for_val, &*job->val));
+    EBB_RETURN_IF_ERROR(CheckClasses(job->train, *job->val));
     job->val->tail = data::BatchSource::Tail::kPad;
   }
   return absl::OkStatus();

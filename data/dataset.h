@@ -77,9 +77,9 @@ struct FileOptions {
 };
 
 // The format is told by content, not by file name: .npz and .npy (versions 1 to 3, C order; f2 f4
-// f8 i1 u1 i2 u2 i4 u4 i8 b1 of either byte order), safetensors, IDX (MNIST's), CSV with or without
-// a header; each also gzipped. A lone array (.npy, IDX) is the field "data". Types that graphs lack
-// are widened: f2 -> f32, i1 i2 u2 -> i32, u4 -> i64.
+// f8 i1 u1 i2 u2 i4 u4 i8 b1 of either byte order), safetensors, Parquet (data/parquet.h), IDX
+// (MNIST's), CSV with or without a header; each also gzipped. A lone array (.npy, IDX) is the field
+// "data". Types that graphs lack are widened: f2 -> f32, i1 i2 u2 -> i32, u4 -> i64.
 // InvalidArgument: damaged or inconsistent, with the place. Unimplemented: a format or element type
 // that is not supported, by name. ResourceExhausted: it unpacks to more than `limit`.
 absl::StatusOr<std::shared_ptr<const DataSet>> ParseDataSet(absl::string_view bytes,
@@ -160,14 +160,15 @@ absl::Status Validate(const BatchSource& source);
 std::vector<int64_t> EpochOrder(const BatchSource& source, int64_t epoch,
                                 std::vector<int64_t> order = {});
 
-// Writes batch `place.batch` (from 0, < BatchesPerEpoch()) of the given epoch's order to `out[i]`
-// (bindings' order, type.bytes() each) and returns the number of valid rows. Converts element
-// types. For a source that Validate() accepts. An image whose file has changed since then is an
-// error that names it; nothing else fails. Thread-safe.
 struct BatchPlace {
   int64_t epoch = 0;
   int64_t batch = 0;
 };
+
+// Writes batch `place.batch` (from 0, < BatchesPerEpoch()) of the given epoch's order to `out[i]`
+// (bindings' order, type.bytes() each) and returns the number of valid rows. Converts element
+// types. For a source that Validate() accepts. An image whose file has changed since then is an
+// error that names it; nothing else fails. Thread-safe.
 absl::StatusOr<int64_t> FillBatch(const BatchSource& source, const std::vector<int64_t>& order,
                                   BatchPlace place, const std::vector<void*>& out);
 

@@ -49,7 +49,12 @@ bool IsImageName(absl::string_view path) { return KindOf(path) != FileKind::kOth
 
 absl::StatusOr<ImageList> ListImages(std::vector<std::string> paths) {
   std::vector<std::pair<std::string, Place>> found;  // by class
+  std::vector<std::string> directories;
   for (std::string& path : paths) {
+    if (absl::EndsWith(path, "/")) {
+      directories.push_back(path.substr(0, path.size() - 1));
+      continue;
+    }
     const FileKind kind = KindOf(path);
     if (kind == FileKind::kOther) continue;
     if (kind == FileKind::kOtherImage) {
@@ -75,6 +80,12 @@ absl::StatusOr<ImageList> ListImages(std::vector<std::string> paths) {
     if (list.classes.empty() || list.classes.back() != label) list.classes.push_back(label);
     list.paths.push_back(absl::StrCat(place.directory, "/", place.name));
     list.labels.push_back(static_cast<int64_t>(list.classes.size()) - 1);
+  }
+  for (const std::string& directory : directories) {
+    if (!std::binary_search(list.classes.begin(), list.classes.end(), directory)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          Quoted(directory), " is a class without an image; put one into it, or take it away"));
+    }
   }
   return list;
 }

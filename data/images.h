@@ -36,7 +36,9 @@ struct ImageList {
 };
 // True of images that are rows and of those that are refused.
 bool IsImageName(absl::string_view path);
-// InvalidArgument: no image, or an image in no class. Unimplemented: an image of another kind.
+// Of files `paths` has CLASS/.../NAME; CLASS/ alone says that there is such a directory.
+// InvalidArgument: no image, an image in no class, or a class without an image, which would change
+// the labels behind it. Unimplemented: an image of another kind.
 absl::StatusOr<ImageList> ListImages(std::vector<std::string> paths);
 
 class ImageSet {

@@ -64,6 +64,9 @@ TEST_F(WireTest, ImagesAndWhatIsDoneToThemReachTheNativeSpec) {
   EXPECT_THAT(job.val->rows, ElementsAre(1));
 
   const auto invalid = absl::StatusCode::kInvalidArgument;
+  root_.Write("less/b/1.png", png);
+  EXPECT_THAT(ErrorOf(invalid, {images, "data.val={images: " + root_.path() + "/less}"}),
+              HasSubstr("data.val.images has classes 1 (b), but data.train.images has 2 (a, b)"));
   EXPECT_THAT(ErrorOf(invalid, {"data.augment.val=[hflip]"}), HasSubstr("data.augment.val is for"));
   EXPECT_THAT(ErrorOf(invalid, {"data.augment.train=[hflip]"}),
               HasSubstr("data.augment.train: which field holds the images?"));

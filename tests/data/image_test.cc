@@ -276,6 +276,9 @@ TEST(ListImages, AreInTheOrderOfTorchvision) {
   EXPECT_THAT(list->labels, ElementsAre(0, 0, 1, 2, 2));
   EXPECT_THAT(ListImages({"a/b.txt"}).status().message(), HasSubstr("no .png, .jpg or .jpeg"));
   EXPECT_THAT(ListImages({"b.png"}).status().message(), HasSubstr("\"b.png\" is in no class"));
+  EXPECT_TRUE(ListImages({"a/", "a/b.png"}).ok());
+  EXPECT_THAT(ListImages({"a/b.png", "b/", "a/"}).status().message(),
+              HasSubstr("\"b\" is a class without an image"));
   EXPECT_THAT(ListImages({"a/b.webp"}).status().message(), HasSubstr("is no PNG and no JPEG"));
 }
 
