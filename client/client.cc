@@ -266,12 +266,13 @@ absl::StatusOr<v1::StoredObject> Client::RemoveStored(const std::string& referen
 }
 
 absl::StatusOr<v1::FetchResponse::Header> Client::Fetch(
-    const std::string& job, v1::FetchRequest::Format format,
+    const std::string& job, v1::FetchRequest::Format format, v1::FetchRequest::State state,
     const std::function<absl::Status(absl::string_view)>& sink) {
   grpc::ClientContext context;
   v1::FetchRequest request;
   request.set_job(job);
   request.set_format(format);
+  request.set_state(state);
   EBB_RETURN_IF_ERROR(proto::CheckUtf8(request));
   const auto reader = stub_->Fetch(&context, request);
   v1::FetchResponse message;

@@ -58,7 +58,7 @@ class Client {
   absl::StatusOr<v1::StoredObject> RemoveStored(const std::string& reference);
   // Gives the file's bytes to `sink` in order, and checks their number and hash at the end.
   absl::StatusOr<v1::FetchResponse::Header> Fetch(
-      const std::string& job, v1::FetchRequest::Format format,
+      const std::string& job, v1::FetchRequest::Format format, v1::FetchRequest::State state,
       const std::function<absl::Status(absl::string_view)>& sink);
 
   absl::StatusOr<v1::MemoryReport> Memory();

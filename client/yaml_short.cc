@@ -30,6 +30,12 @@ bool ReadBatchSize(absl::string_view text, v1::BatchSize* batch) {
 }
 
 bool ReadMetric(absl::string_view text, v1::Metric* metric) {
+  absl::string_view output = text;
+  if (absl::ConsumePrefix(&output, "output:")) {
+    metric->set_kind(v1::Metric::KIND_OUTPUT);
+    metric->set_output(std::string(output));
+    return true;
+  }
   absl::string_view digits = text;
   if (absl::ConsumePrefix(&digits, "top")) {
     absl::ConsumePrefix(&digits, "_");
@@ -122,7 +128,9 @@ ShortForm ReadShortForm(absl::string_view text, google::protobuf::Message* messa
   }
   if (type == v1::Metric::descriptor()) {
     return Form(ReadMetric, text, message,
-                "a metric: loss, accuracy, top5, mse, macro_f1, perplexity, auc, logloss", what);
+                "a metric: loss, accuracy, top5, mse, macro_f1, perplexity, auc, logloss, "
+                "output:NAME",
+                what);
   }
   if (type == v1::Every::descriptor()) {
     return Form(ReadEvery, text, message, "of the form '1 epoch' or '100 steps'", what);

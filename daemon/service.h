@@ -70,7 +70,8 @@ class Service final : public v1::Ebb::Service {
   absl::Status WatchJob(const grpc::ServerContext& context, JobId job, int64_t from,
                         grpc::ServerWriter<v1::WatchResponse>* writer) const;
   absl::StatusOr<ObjectInfo> ReceiveObject(grpc::ServerReader<v1::PutRequest>* reader);
-  absl::StatusOr<std::string> ResultFile(JobId job, v1::FetchRequest::Format format) const;
+  absl::StatusOr<std::string> ResultFile(JobId job, v1::FetchRequest::Format format,
+                                         v1::FetchRequest::State state) const;
 
   runtime::Engine* const engine_;
   Store* const store_;

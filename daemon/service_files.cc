@@ -80,8 +80,27 @@ grpc::Status Service::RemoveStored(grpc::ServerContext*, const v1::RemoveStoredR
   return grpc::Status::OK;
 }
 
-absl::StatusOr<std::string> Service::ResultFile(JobId job, v1::FetchRequest::Format format) const {
-  EBB_ASSIGN_OR_RETURN(const auto result, engine_->Result(job));
+namespace {
+
+// The state that is asked for, where the job has kept it.
+absl::StatusOr<std::shared_ptr<const runtime::JobResult>> StateOf(
+    std::shared_ptr<const runtime::JobResult> result, v1::FetchRequest::State state) {
+  using runtime::Keep;
+  const bool best = state == v1::FetchRequest::STATE_BEST;
+  if (state == v1::FetchRequest::STATE_UNSPECIFIED) return result;
+  if (best && result->keep != Keep::kLast) return result;
+  if (!best && result->keep != Keep::kBest) return result->last ? result->last : result;
+  return absl::FailedPreconditionError(
+      absl::StrCat("the job has kept its ", best ? "last" : "best", " state only; submit it with ",
+                   "checkpoint: {keep: [best, last]} to have both"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> Service::ResultFile(JobId job, v1::FetchRequest::Format format,
+                                                v1::FetchRequest::State state) const {
+  EBB_ASSIGN_OR_RETURN(auto result, engine_->Result(job));
+  EBB_ASSIGN_OR_RETURN(result, StateOf(std::move(result), state));
   if (format != v1::FetchRequest::FORMAT_ONNX) {
     return model::WriteSafetensors(result->weights, {{"format", "pt"}});
   }
@@ -98,7 +117,7 @@ grpc::Status Service::Fetch(grpc::ServerContext*, const v1::FetchRequest* reques
   const absl::StatusOr<JobId> job = FindJob(request->job());
   if (!job.ok()) return proto::ToGrpc(job.status());
   const bool onnx = request->format() == v1::FetchRequest::FORMAT_ONNX;
-  const auto file = ResultFile(*job, request->format());
+  const auto file = ResultFile(*job, request->format(), request->state());
   if (!file.ok()) return proto::ToGrpc(file.status());
   v1::FetchResponse message;
   message.mutable_header()->set_bytes(static_cast<int64_t>(file->size()));

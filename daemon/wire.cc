@@ -46,8 +46,8 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, Files fi
       break;
     }
     case v1::Model::kGraph: {
-      if (wire.has_overrides() || wire.has_bn()) {
-        return Invalid(absl::StrCat(wire.has_bn() ? "model.bn" : "model.overrides",
+      if (wire.has_overrides() || wire.bn().mode() != v1::Model::BatchNorm::MODE_UNSPECIFIED) {
+        return Invalid(absl::StrCat(wire.has_overrides() ? "model.overrides" : "model.bn.mode",
                                     " applies to model.onnx; a serialised graph says it itself"));
       }
       if (spec.batch_size().has_auto_()) {
@@ -62,8 +62,8 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, Files fi
       break;
     }
     case v1::Model::kZoo:
-      if (wire.has_overrides() || wire.has_bn()) {
-        return Invalid(absl::StrCat(wire.has_bn() ? "model.bn" : "model.overrides",
+      if (wire.has_overrides() || wire.bn().mode() != v1::Model::BatchNorm::MODE_UNSPECIFIED) {
+        return Invalid(absl::StrCat(wire.has_overrides() ? "model.overrides" : "model.bn.mode",
                                     " applies to model.onnx; a model of the zoo is as it is"));
       }
       EBB_RETURN_IF_ERROR(CheckText("model.zoo", wire.zoo(), 128));
@@ -87,6 +87,10 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, Files fi
       return Invalid(absl::StrCat("model.reinit[", i, "] needs match and init"));
     }
     model->reinit.push_back({rule.match(), rule.init()});
+  }
+  for (const std::string& glob : wire.bn().freeze_stats()) {
+    if (glob.empty()) return Invalid("model.bn.freeze_stats has an empty glob");
+    model->freeze_stats.push_back(glob);
   }
   model->import.batch_size = spec.batch_size().fixed();
   model->import.untie_uniform = wire.overrides().untie_uniform();
@@ -219,8 +223,17 @@ absl::StatusOr<runtime::StopSpec> StopFromWire(const v1::Stop& stop) {
     EBB_RETURN_IF_ERROR(CheckCount("stop.samples", stop.samples(), 1));
     native.samples = stop.samples();
   }
+  if (stop.has_device_time()) {
+    const double seconds = static_cast<double>(stop.device_time().seconds()) +
+                           static_cast<double>(stop.device_time().nanos()) * 1e-9;
+    EBB_RETURN_IF_ERROR(CheckNumber("stop.device_time in seconds", seconds, 1e-6, 1e10));
+    native.device_time = Micros(static_cast<int64_t>(seconds * 1e6));
+  }
   if (!native.steps && !native.epochs && !native.samples) {
-    return Invalid("stop needs steps, epochs or samples");
+    return Invalid(native.device_time
+                       ? "stop.device_time goes with steps, epochs or samples, where "
+                         "the job ends at the latest"
+                       : "stop needs steps, epochs or samples");
   }
   return native;
 }

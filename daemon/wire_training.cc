@@ -12,89 +12,6 @@ namespace {
 
 absl::Status Invalid(absl::string_view message) { return absl::InvalidArgumentError(message); }
 
-absl::Status BetasFromWire(absl::string_view field,
-                           const google::protobuf::RepeatedField<double>& betas,
-                           graph::OptimizerSpec* optimizer) {
-  if (betas.empty()) return absl::OkStatus();
-  if (betas.size() != 2) return Invalid(absl::StrCat(field, " needs two numbers"));
-  for (int i = 0; i < 2; ++i) {
-    EBB_RETURN_IF_ERROR(CheckNumber(absl::StrCat(field, "[", i, "]"), betas.Get(i), 0, 1));
-    if (betas.Get(i) == 1) return Invalid(absl::StrCat(field, "[", i, "] must be below 1"));
-  }
-  optimizer->beta1 = betas.Get(0);
-  optimizer->beta2 = betas.Get(1);
-  return absl::OkStatus();
-}
-
-// Adam and AdamW have the same fields but for the default of weight_decay.
-template <class AdamLike>
-absl::Status AdamFromWire(absl::string_view field, const AdamLike& wire, double weight_decay,
-                          graph::OptimizerSpec* optimizer) {
-  EBB_RETURN_IF_ERROR(BetasFromWire(absl::StrCat(field, ".betas"), wire.betas(), optimizer));
-  if (wire.has_eps()) {
-    EBB_RETURN_IF_ERROR(CheckNumber(absl::StrCat(field, ".eps"), wire.eps(), 0));
-    optimizer->epsilon = wire.eps();
-  }
-  EBB_RETURN_IF_ERROR(CheckNumber(absl::StrCat(field, ".weight_decay"), weight_decay, 0));
-  optimizer->weight_decay = weight_decay;
-  return absl::OkStatus();
-}
-
-absl::Status SgdFromWire(const v1::Sgd& wire, graph::OptimizerSpec* optimizer) {
-  EBB_RETURN_IF_ERROR(CheckNumber("optimizer.sgd.momentum", wire.momentum(), 0));
-  EBB_RETURN_IF_ERROR(CheckNumber("optimizer.sgd.dampening", wire.dampening(), 0));
-  EBB_RETURN_IF_ERROR(CheckNumber("optimizer.sgd.weight_decay", wire.weight_decay(), 0));
-  if (wire.nesterov() && (wire.momentum() == 0 || wire.dampening() != 0)) {
-    return Invalid("optimizer.sgd.nesterov needs momentum above 0 and no dampening");
-  }
-  optimizer->kind = graph::OptimizerKind::kSgd;
-  optimizer->momentum = wire.momentum();
-  optimizer->dampening = wire.dampening();
-  optimizer->nesterov = wire.nesterov();
-  optimizer->weight_decay = wire.weight_decay();
-  return absl::OkStatus();
-}
-
-absl::Status GroupsFromWire(const v1::Optimizer& wire, runtime::JobSpec* job) {
-  for (int i = 0; i < wire.groups_size(); ++i) {
-    const v1::Optimizer::Group& group = wire.groups(i);
-    const std::string field = absl::StrCat("optimizer.groups[", i, "]");
-    if (group.match().empty()) return Invalid(absl::StrCat(field, " needs match"));
-    graph::ParamGroup native{group.match(), job->optimizer};
-    if (group.has_lr_scale()) {
-      EBB_RETURN_IF_ERROR(CheckNumber(absl::StrCat(field, ".lr_scale"), group.lr_scale(), 0));
-      native.optimizer.lr_scale = group.lr_scale();
-    }
-    if (group.has_weight_decay()) {
-      EBB_RETURN_IF_ERROR(
-          CheckNumber(absl::StrCat(field, ".weight_decay"), group.weight_decay(), 0));
-      native.optimizer.weight_decay = group.weight_decay();
-    }
-    native.optimizer.frozen = group.frozen();
-    job->groups.push_back(std::move(native));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ClipFromWire(const v1::Optimizer& wire, graph::ClipSpec* clip) {
-  const auto check = [](absl::string_view field, double limit) {
-    EBB_RETURN_IF_ERROR(CheckNumber(field, limit, 0));
-    return limit > 0 ? absl::OkStatus() : Invalid(absl::StrCat(field, " must be above 0"));
-  };
-  if (wire.has_clip_norm() && wire.has_clip_value()) {
-    return Invalid("optimizer.clip_norm and optimizer.clip_value exclude each other; remove one");
-  }
-  if (wire.has_clip_norm()) {
-    clip->norm = wire.clip_norm();
-    return check("optimizer.clip_norm", *clip->norm);
-  }
-  if (wire.has_clip_value()) {
-    clip->value = wire.clip_value();
-    return check("optimizer.clip_value", *clip->value);
-  }
-  return absl::OkStatus();
-}
-
 absl::Status PointsFromWire(const v1::Schedule& wire, runtime::ScheduleSpec* schedule) {
   schedule->kind = runtime::ScheduleKind::kPoints;
   for (int i = 0; i < wire.points().point_size(); ++i) {
@@ -136,8 +53,9 @@ absl::Status OneCycleFromWire(const v1::Schedule::OneCycle& wire, runtime::Sched
 runtime::WatchedMetric WatchedFromWire(const std::string& name, v1::Stop::Mode mode) {
   runtime::WatchedMetric metric;
   if (!name.empty()) metric.name = name;
-  const bool rises =
-      absl::StartsWith(metric.name, "val/accuracy") || absl::StartsWith(metric.name, "val/top");
+  const bool rises = absl::StartsWith(metric.name, "val/accuracy") ||
+                     absl::StartsWith(metric.name, "val/top") || metric.name == "val/macro_f1" ||
+                     metric.name == "val/auc";
   if (mode == v1::Stop::MODE_MAX || (mode == v1::Stop::MODE_UNSPECIFIED && rises)) {
     metric.better = runtime::Better::kHigher;
   }
@@ -156,6 +74,46 @@ runtime::PlateauSpec PlateauFromWire(const v1::Schedule::Plateau& wire) {
   return plateau;
 }
 
+absl::Status NumbersFromWire(absl::string_view field,
+                             const google::protobuf::RepeatedField<double>& wire,
+                             std::vector<double>* numbers) {
+  for (int i = 0; i < wire.size(); ++i) {
+    EBB_RETURN_IF_ERROR(CheckNumber(absl::StrCat(field, "[", i, "]"), wire.Get(i), 0, 1e30));
+    numbers->push_back(wire.Get(i));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAbove0(absl::string_view field, double number) {
+  EBB_RETURN_IF_ERROR(CheckNumber(field, number, 0, 1e30));
+  return number > 0 ? absl::OkStatus() : Invalid(absl::StrCat(field, " must be above 0"));
+}
+
+absl::StatusOr<graph::MetricKind> MetricKindFromWire(v1::Metric::Kind kind) {
+  switch (kind) {
+    case v1::Metric::KIND_LOSS:
+      return graph::MetricKind::kLoss;
+    case v1::Metric::KIND_ACCURACY:
+      return graph::MetricKind::kAccuracy;
+    case v1::Metric::KIND_TOP_K:
+      return graph::MetricKind::kTopK;
+    case v1::Metric::KIND_MSE:
+      return graph::MetricKind::kMse;
+    case v1::Metric::KIND_MACRO_F1:
+      return graph::MetricKind::kMacroF1;
+    case v1::Metric::KIND_PERPLEXITY:
+      return graph::MetricKind::kPerplexity;
+    case v1::Metric::KIND_AUC:
+      return graph::MetricKind::kAuc;
+    case v1::Metric::KIND_LOGLOSS:
+      return graph::MetricKind::kLogLoss;
+    case v1::Metric::KIND_OUTPUT:
+      return graph::MetricKind::kOutput;
+    default:
+      return Invalid("needs a kind");
+  }
+}
+
 }  // namespace
 
 absl::Status LossFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
@@ -172,13 +130,31 @@ absl::Status LossFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
       if (wire.cross_entropy().has_ignore_index()) {
         loss.ignore_index = wire.cross_entropy().ignore_index();
       }
-      return absl::OkStatus();
+      return NumbersFromWire("loss.cross_entropy.class_weights",
+                             wire.cross_entropy().class_weights(), &loss.class_weights);
+    case v1::Loss::kNll:
+      loss.kind = graph::LossKind::kNll;
+      if (wire.nll().has_ignore_index()) loss.ignore_index = wire.nll().ignore_index();
+      return NumbersFromWire("loss.nll.class_weights", wire.nll().class_weights(),
+                             &loss.class_weights);
     case v1::Loss::kMse:
       loss.kind = graph::LossKind::kMse;
       return absl::OkStatus();
+    case v1::Loss::kL1:
+      loss.kind = graph::LossKind::kL1;
+      return absl::OkStatus();
+    case v1::Loss::kSmoothL1:
+      loss.kind = graph::LossKind::kSmoothL1;
+      if (wire.smooth_l1().has_beta()) loss.beta = wire.smooth_l1().beta();
+      return CheckAbove0("loss.smooth_l1.beta", loss.beta);
+    case v1::Loss::kHuber:
+      loss.kind = graph::LossKind::kHuber;
+      if (wire.huber().has_delta()) loss.beta = wire.huber().delta();
+      return CheckAbove0("loss.huber.delta", loss.beta);
     case v1::Loss::kBceWithLogits:
       loss.kind = graph::LossKind::kBceWithLogits;
-      return absl::OkStatus();
+      return NumbersFromWire("loss.bce_with_logits.pos_weight", wire.bce_with_logits().pos_weight(),
+                             &loss.pos_weight);
     case v1::Loss::kOutput:
       if (wire.output().empty()) return Invalid("loss.output needs the name of a graph output");
       if (!wire.prediction().empty() || !wire.target().empty()) {
@@ -191,40 +167,9 @@ absl::Status LossFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
     case v1::Loss::KIND_NOT_SET:
       break;
   }
-  return Invalid("loss is missing: cross_entropy, mse, bce_with_logits or output:NAME");
-}
-
-absl::Status OptimizerFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
-  const v1::Optimizer& wire = spec.optimizer();
-  graph::OptimizerSpec& optimizer = job->optimizer;
-  double& lr = job->schedule.base_lr;
-  switch (wire.kind_case()) {
-    case v1::Optimizer::kSgd:
-      if (!wire.sgd().has_lr() && !spec.schedule().has_points()) {
-        return Invalid("optimizer.sgd.lr is missing");
-      }
-      lr = wire.sgd().lr();
-      EBB_RETURN_IF_ERROR(SgdFromWire(wire.sgd(), &optimizer));
-      break;
-    case v1::Optimizer::kAdam:
-      optimizer.kind = graph::OptimizerKind::kAdam;
-      if (wire.adam().has_lr()) lr = wire.adam().lr();
-      EBB_RETURN_IF_ERROR(
-          AdamFromWire("optimizer.adam", wire.adam(), wire.adam().weight_decay(), &optimizer));
-      break;
-    case v1::Optimizer::kAdamw:
-      optimizer.kind = graph::OptimizerKind::kAdamW;
-      if (wire.adamw().has_lr()) lr = wire.adamw().lr();
-      EBB_RETURN_IF_ERROR(AdamFromWire(
-          "optimizer.adamw", wire.adamw(),
-          wire.adamw().has_weight_decay() ? wire.adamw().weight_decay() : 0.01, &optimizer));
-      break;
-    default:
-      return Invalid("optimizer is missing: sgd, adam or adamw");
-  }
-  EBB_RETURN_IF_ERROR(CheckNumber("optimizer lr", lr, 0, runtime::kMostRate));
-  EBB_RETURN_IF_ERROR(ClipFromWire(wire, &job->clip));
-  return GroupsFromWire(wire, job);
+  return Invalid(
+      "loss is missing: cross_entropy, nll, mse, l1, smooth_l1, huber, bce_with_logits or "
+      "output:NAME");
 }
 
 absl::Status ScheduleFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
@@ -265,24 +210,18 @@ absl::Status MetricsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   for (int i = 0; i < spec.metrics_size(); ++i) {
     const v1::Metric& wire = spec.metrics(i);
     const std::string field = absl::StrCat("metrics[", i, "]");
-    graph::MetricSpec metric;
-    switch (wire.kind()) {
-      case v1::Metric::KIND_LOSS:
-        metric.kind = graph::MetricKind::kLoss;
-        break;
-      case v1::Metric::KIND_ACCURACY:
-        metric.kind = graph::MetricKind::kAccuracy;
-        break;
-      case v1::Metric::KIND_TOP_K:
-        metric.kind = graph::MetricKind::kTopK;
-        EBB_RETURN_IF_ERROR(CheckCount(absl::StrCat(field, ".k"), wire.k(), 1, 1 << 20));
-        metric.k = wire.k();
-        break;
-      case v1::Metric::KIND_MSE:
-        metric.kind = graph::MetricKind::kMse;
-        break;
-      default:
-        return Invalid(absl::StrCat(field, " needs a kind"));
+    auto kind = MetricKindFromWire(wire.kind());
+    if (!kind.ok()) return Invalid(absl::StrCat(field, " ", kind.status().message()));
+    graph::MetricSpec metric{.kind = *kind, .output = wire.output()};
+    if (metric.kind == graph::MetricKind::kTopK) {
+      EBB_RETURN_IF_ERROR(CheckCount(absl::StrCat(field, ".k"), wire.k(), 1, 1 << 20));
+      metric.k = wire.k();
+    }
+    if (metric.kind == graph::MetricKind::kOutput && wire.output().empty()) {
+      return Invalid(absl::StrCat(field, ".output needs the name of a graph output"));
+    }
+    if (!wire.output().empty() && metric.kind != graph::MetricKind::kOutput) {
+      return Invalid(absl::StrCat(field, ".output goes with the kind output"));
     }
     if (wire.k() != 0 && wire.kind() != v1::Metric::KIND_TOP_K) {
       return Invalid(absl::StrCat(field, ".k goes with top_k"));
@@ -299,13 +238,13 @@ absl::Status DecisionsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
                   .patience = wire.patience(),
                   .min_delta = wire.min_delta()};
   }
-  if (spec.checkpoint().keep_size() > 1) {
-    return Invalid("checkpoint.keep names more than one; a job has one result: best, or last");
+  bool best = false, last = false;
+  for (const int keep : spec.checkpoint().keep()) {
+    bool& named = keep == v1::Checkpoint::KEEP_BEST ? best : last;
+    if (named) return Invalid("checkpoint.keep names a state twice; give best, last or both");
+    named = true;
   }
-  if (spec.checkpoint().keep_size() == 1 &&
-      spec.checkpoint().keep(0) == v1::Checkpoint::KEEP_BEST) {
-    job->keep = runtime::Keep::kBest;
-  }
+  if (best) job->keep = last ? runtime::Keep::kBestAndLast : runtime::Keep::kBest;
   if (spec.has_ema()) {
     job->ema_decay = spec.ema().decay();
     if (!(*job->ema_decay > 0 && *job->ema_decay < 1)) {

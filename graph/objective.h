@@ -2,14 +2,23 @@
 // graph; pure.
 #pragma once
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
 #include "graph/training.h"
 
 namespace ebb::graph {
 
-// The output that the loss reads. InvalidArgument: no forward graph, or options that do not fit it.
-absl::StatusOr<ValueId> CheckForward(const Graph& forward, const TrainingOptions& options);
+// The outputs that the loss and the metrics read.
+struct Roots {
+  ValueId loss;
+  std::vector<ValueId> metrics;  // of FindMetricOutputs
+
+  std::vector<ValueId> All() const;
+};
+// InvalidArgument: no forward graph, or options that do not fit it.
+absl::StatusOr<Roots> CheckForward(const Graph& forward, const TrainingOptions& options);
 
 struct Objective {
   Graph graph;   // live forward nodes, then phase loss: the loss and the metrics

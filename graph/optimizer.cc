@@ -1,5 +1,6 @@
 #include "graph/optimizer.h"
 
+#include <functional>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/glob.h"
 #include "base/status.h"
+#include "graph/op.h"
 
 namespace ebb::graph {
 namespace {
@@ -20,28 +22,52 @@ absl::Status Check(const OptimizerSpec& spec) {
   if (!(spec.weight_decay >= 0)) {
     return Invalid(absl::StrCat("weight_decay ", spec.weight_decay, " is not >= 0"));
   }
-  if (spec.kind == OptimizerKind::kSgd) {
-    if (!(spec.momentum >= 0)) {
-      return Invalid(absl::StrCat("momentum ", spec.momentum, " is not >= 0"));
-    }
-    if (spec.nesterov && (spec.momentum == 0 || spec.dampening != 0)) {
-      return Invalid("nesterov needs a momentum and no dampening");
-    }
-    return absl::OkStatus();
-  }
-  for (double beta : {spec.beta1, spec.beta2}) {
-    if (!(beta >= 0 && beta < 1)) return Invalid(absl::StrCat("beta ", beta, " is not in [0,1)"));
-  }
   if (!(spec.epsilon >= 0)) return Invalid(absl::StrCat("epsilon ", spec.epsilon, " is not >= 0"));
+  switch (spec.kind) {
+    case OptimizerKind::kSgd:
+      if (!(spec.momentum >= 0)) {
+        return Invalid(absl::StrCat("momentum ", spec.momentum, " is not >= 0"));
+      }
+      if (spec.nesterov && (spec.momentum == 0 || spec.dampening != 0)) {
+        return Invalid("nesterov needs a momentum and no dampening");
+      }
+      return absl::OkStatus();
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      for (double beta : {spec.beta1, spec.beta2}) {
+        if (!(beta >= 0 && beta < 1)) {
+          return Invalid(absl::StrCat("beta ", beta, " is not in [0,1)"));
+        }
+      }
+      return absl::OkStatus();
+    case OptimizerKind::kAdagrad:
+      if (spec.lr_decay >= 0) return absl::OkStatus();
+      return Invalid(absl::StrCat("lr_decay ", spec.lr_decay, " is not >= 0"));
+    case OptimizerKind::kRmsProp:
+      if (!(spec.momentum >= 0)) {
+        return Invalid(absl::StrCat("momentum ", spec.momentum, " is not >= 0"));
+      }
+      if (spec.alpha >= 0 && spec.alpha <= 1) return absl::OkStatus();
+      return Invalid(absl::StrCat("alpha ", spec.alpha, " is not in [0,1]"));
+    case OptimizerKind::kRowwiseAdagrad:
+      return absl::OkStatus();
+  }
   return absl::OkStatus();
 }
 
-ValueId AddSlot(Graph& graph, ValueId param, absl::string_view suffix) {
-  const Value& value = graph.value(param);
-  const ValueId slot = graph.AddValue(absl::StrCat(value.name, "/", suffix), TensorType(value.type),
-                                      Role::kOptState);
+ValueId AddSlot(Graph& graph, ValueId param, absl::string_view suffix, TensorType type) {
+  const ValueId slot = graph.AddValue(absl::StrCat(graph.value(param).name, "/", suffix),
+                                      std::move(type), Role::kOptState);
   graph.value(slot).slot_of = param;
   return slot;
+}
+
+absl::Status CheckRows(const OptimizerSpec& spec, const Value& param) {
+  if (spec.kind != OptimizerKind::kRowwiseAdagrad || !param.type.shape.empty()) {
+    return absl::OkStatus();
+  }
+  return Invalid(absl::StrCat("row-wise Adagrad needs parameters with rows; '", param.name, "' is ",
+                              ToString(param.type)));
 }
 
 }  // namespace
@@ -64,7 +90,9 @@ absl::StatusOr<std::vector<const OptimizerSpec*>> AssignOptimizers(const Graph& 
       if (spec == nullptr) spec = &options.groups[i].optimizer;
     }
     if (spec == nullptr) spec = &options.optimizer;
-    if (!spec->frozen && IsFloat(value.type.dtype)) specs[value.id.index()] = spec;
+    if (spec->frozen || !IsFloat(value.type.dtype)) continue;
+    EBB_RETURN_IF_ERROR(CheckRows(*spec, value));
+    specs[value.id.index()] = spec;
   }
   for (size_t i = 0; i < options.groups.size(); ++i) {
     if (matched[i]) continue;
@@ -154,36 +182,138 @@ absl::Status Updates::Finish() {
   return absl::OkStatus();
 }
 
+namespace {
+
+constexpr char kRowSum[] = "row_sum";
+
+// The update node of a parameter, on its way.
+struct Rule {
+  absl::string_view op;
+  std::vector<ValueId> inputs;
+  Attrs attrs;
+  size_t ema = 0;  // which input is the moving average
+};
+
+Rule SgdRule(const OptimizerSpec& spec, const std::function<ValueId(absl::string_view)>& slot) {
+  Rule rule{.op = "SgdUpdate", .ema = 4};
+  if (spec.momentum == 0) return rule;
+  rule.inputs = {slot("velocity")};
+  rule.attrs = {{"momentum", spec.momentum},
+                {"dampening", spec.dampening},
+                {"nesterov", int64_t{spec.nesterov}}};
+  return rule;
+}
+
+Rule RmsPropRule(const OptimizerSpec& spec, const std::function<ValueId(absl::string_view)>& slot) {
+  Rule rule{.op = "RmsPropUpdate", .ema = 6};
+  rule.inputs = {slot("square"), spec.momentum > 0 ? slot("velocity") : ValueId(),
+                 spec.centered ? slot("mean") : ValueId()};
+  rule.attrs = {{"alpha", spec.alpha},
+                {"epsilon", spec.epsilon},
+                {"momentum", spec.momentum},
+                {"centered", int64_t{spec.centered}}};
+  return rule;
+}
+
+// What comes after param, grad and hyper. `slot` makes slots of the parameter's type, `row_slot`
+// one of a number a row.
+Rule RuleOf(const OptimizerSpec& spec, const std::function<ValueId(absl::string_view)>& slot,
+            const std::function<ValueId(absl::string_view)>& row_slot) {
+  switch (spec.kind) {
+    case OptimizerKind::kSgd:
+      return SgdRule(spec, slot);
+    case OptimizerKind::kAdam:
+    case OptimizerKind::kAdamW:
+      return {.op = "AdamUpdate",
+              .inputs = {slot("adam_m"), slot("adam_v")},
+              .attrs = {{"beta1", spec.beta1},
+                        {"beta2", spec.beta2},
+                        {"epsilon", spec.epsilon},
+                        {"decoupled", int64_t{spec.kind == OptimizerKind::kAdamW}}},
+              .ema = 5};
+    case OptimizerKind::kAdagrad:
+      return {.op = "AdagradUpdate",
+              .inputs = {slot("adagrad_sum")},
+              .attrs = {{"epsilon", spec.epsilon}, {"lr_decay", spec.lr_decay}},
+              .ema = 4};
+    case OptimizerKind::kRmsProp:
+      return RmsPropRule(spec, slot);
+    case OptimizerKind::kRowwiseAdagrad:
+      return {.op = "RowwiseAdagradUpdate",
+              .inputs = {row_slot(kRowSum)},
+              .attrs = {{"epsilon", spec.epsilon}, {"sparse", int64_t{spec.sparse}}},
+              .ema = 4};
+  }
+  return {};
+}
+
+// The gradient of a table that look-ups alone make, all of them in one node, the newest.
+bool IsOfLookUps(const Graph& graph, ValueId gradient) {
+  if (graph.nodes.empty()) return false;
+  const Node& newest = graph.nodes.back();
+  if (newest.outputs.size() != 1 || newest.outputs[0] != gradient) return false;
+  return newest.op->name == "EmbeddingBagGrad" ||
+         (newest.op->name == "GatherGrad" && newest.attrs.Int("axis", 0) == 0);
+}
+
+}  // namespace
+
+// In place of the newest node, the gradient of the table: what would have been that becomes the
+// slot.
+absl::Status Updates::UpdateRows(const Pending& update) {
+  const OptimizerSpec& spec = *specs_[update.param.index()];
+  const Value table = graph_->value(update.param);
+  const Node look_ups = std::move(graph_->nodes.back());
+  graph_->nodes.pop_back();
+  Value& sum = graph_->value(update.gradient);
+  sum.type = {table.type.dtype, {table.type.shape[0]}};
+  sum.role = Role::kOptState;
+  sum.producer = NodeId();
+  sum.slot_of = update.param;
+  graph_->Rename(update.gradient, absl::StrCat(table.name, "/", kRowSum));
+  std::vector<ValueId> inputs = {update.param, look_ups.inputs[0], hyper_, update.gradient,
+                                 look_ups.inputs[1]};
+  Attrs attrs = {
+      {"epsilon", spec.epsilon}, {"lr_scale", spec.lr_scale}, {"weight_decay", spec.weight_decay}};
+  if (look_ups.op->name == "EmbeddingBagGrad") {
+    inputs.push_back(look_ups.inputs[2]);
+    attrs.Set("mode", look_ups.attrs.Str("mode"));
+    attrs.Set("include_last_offset", look_ups.attrs.Int("include_last_offset", 0));
+  }
+  return graph_
+      ->AddNode("SparseRowwiseAdagradUpdate", absl::StrCat("update/", table.name),
+                std::move(inputs), std::move(attrs), Phase::kUpdate, update.mirror)
+      .status();
+}
+
 absl::Status Updates::Update(const Pending& update) {
   const OptimizerSpec& spec = *specs_[update.param.index()];
   const std::string name = absl::StrCat("update/", graph_->value(update.param).name);
-  const auto slot = [&](absl::string_view suffix) {
-    return AddSlot(*graph_, update.param, suffix);
-  };
+  const TensorType type = graph_->value(update.param).type;
   std::vector<ValueId> inputs = {update.param, update.gradient, hyper_};
-  Attrs attrs = {{"lr_scale", spec.lr_scale}, {"weight_decay", spec.weight_decay}};
-  const bool is_sgd = spec.kind == OptimizerKind::kSgd;
-  if (is_sgd && spec.momentum != 0) {
-    inputs.push_back(slot("velocity"));
-    attrs.Set("momentum", spec.momentum);
-    attrs.Set("dampening", spec.dampening);
-    attrs.Set("nesterov", int64_t{spec.nesterov});
-  } else if (!is_sgd) {
-    inputs.push_back(slot("adam_m"));
-    inputs.push_back(slot("adam_v"));
-    attrs.Set("beta1", spec.beta1);
-    attrs.Set("beta2", spec.beta2);
-    attrs.Set("epsilon", spec.epsilon);
-    attrs.Set("decoupled", int64_t{spec.kind == OptimizerKind::kAdamW});
-  }
+  // A table's gradient is never made where its rows can be updated from what they are looked up
+  // for.
+  const bool by_rows = spec.kind == OptimizerKind::kRowwiseAdagrad && spec.sparse && !ema_decay_ &&
+                       IsOfLookUps(*graph_, update.gradient);
+  if (by_rows) return UpdateRows(update);
+  const auto slot = [&](absl::string_view suffix) {
+    return AddSlot(*graph_, update.param, suffix, type);
+  };
+  const auto row_slot = [&](absl::string_view suffix) {
+    return AddSlot(*graph_, update.param, suffix, {type.dtype, {type.shape[0]}});
+  };
+  Rule rule = RuleOf(spec, slot, row_slot);
+  inputs.insert(inputs.end(), rule.inputs.begin(), rule.inputs.end());
+  rule.attrs.Set("lr_scale", spec.lr_scale);
+  rule.attrs.Set("weight_decay", spec.weight_decay);
   if (ema_decay_) {
-    inputs.resize(is_sgd ? 4 : 5);  // a velocity may be absent
+    inputs.resize(rule.ema);  // slots before it may be absent
     inputs.push_back(slot("ema"));
-    attrs.Set("ema_decay", *ema_decay_);
+    rule.attrs.Set("ema_decay", *ema_decay_);
   }
   return graph_
-      ->AddNode(is_sgd ? "SgdUpdate" : "AdamUpdate", name, std::move(inputs), std::move(attrs),
-                Phase::kUpdate, update.mirror)
+      ->AddNode(rule.op, name, std::move(inputs), std::move(rule.attrs), Phase::kUpdate,
+                update.mirror)
       .status();
 }
 

@@ -40,6 +40,7 @@ class Updates {
   Updates(Graph* graph, const TrainingOptions& options)
       : graph_(graph), clip_(options.clip), ema_decay_(options.ema_decay) {}
   absl::Status Update(const Pending& update);
+  absl::Status UpdateRows(const Pending& update);
 
   Graph* graph_;
   ClipSpec clip_;

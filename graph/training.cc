@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "graph/autodiff.h"
 #include "graph/loss.h"
+#include "graph/metrics.h"
 #include "graph/objective.h"
 #include "graph/op.h"
 #include "graph/optimizer.h"
@@ -28,9 +29,9 @@ absl::Status CopyAsInference(const Graph& forward, const Node& node, GraphCopy& 
   return absl::OkStatus();
 }
 
-// The forward graph with the semantics of evaluation; `root` is copied whatever it is.
-absl::StatusOr<GraphCopy> CopyForEval(const Graph& forward, ValueId root) {
-  const std::vector<bool> live = LiveNodes(forward, {root});
+// The forward graph with the semantics of evaluation; `roots` are copied whatever they are.
+absl::StatusOr<GraphCopy> CopyForEval(const Graph& forward, const std::vector<ValueId>& roots) {
+  const std::vector<bool> live = LiveNodes(forward, roots);
   std::vector<bool> copied = live;
   for (const Node& node : forward.nodes) {
     if (node.op->name == "Dropout") copied[node.id.index()] = false;
@@ -82,22 +83,46 @@ absl::StatusOr<Graph> BuildTrainingGraph(const Graph& forward, const TrainingOpt
   return std::move(objective.graph);
 }
 
-absl::StatusOr<Graph> BuildEvalGraph(const Graph& forward, const TrainingOptions& options) {
-  EBB_ASSIGN_OR_RETURN(const ValueId root, CheckForward(forward, options));
-  EBB_ASSIGN_OR_RETURN(GraphCopy copy, CopyForEval(forward, root));
-  Graph& graph = copy.graph;
-  const ValueId output = copy.map[root.index()];
-  if (!output.valid()) {
-    return Invalid(absl::StrCat("the loss reads '", forward.value(root).name,
+namespace {
+
+// The copies of what the options read.
+absl::StatusOr<Measured> MeasuredInEval(const Graph& forward, const TrainingOptions& options,
+                                        const Roots& roots, GraphCopy& copy) {
+  const auto find = [&](ValueId id, absl::string_view who) -> absl::StatusOr<ValueId> {
+    if (copy.map[id.index()].valid()) return copy.map[id.index()];
+    return Invalid(absl::StrCat("the ", who, " reads '", forward.value(id).name,
                                 "', which does not exist in evaluation"));
+  };
+  Measured measured;
+  EBB_ASSIGN_OR_RETURN(measured.output, find(roots.loss, "loss"));
+  for (const ValueId metric : roots.metrics) {
+    EBB_ASSIGN_OR_RETURN(const ValueId output, find(metric, "metric"));
+    measured.outputs.push_back(output);
   }
-  EBB_ASSIGN_OR_RETURN(const ValueId target, AddTarget(graph, options.loss, output));
-  ValueId valid;
-  if (target.valid()) {
-    EBB_ASSIGN_OR_RETURN(valid, AddValid(graph));
+  EBB_ASSIGN_OR_RETURN(measured.target, AddTarget(copy.graph, options.loss, measured.output));
+  measured.loss = measured.output;  // of the graph's own loss
+  if (!measured.target.valid()) return measured;
+  const int64_t rows = copy.graph.value(measured.target).type.shape[0];
+  const bool by_rows =
+      std::all_of(measured.outputs.begin(), measured.outputs.end(), [&](ValueId output) {
+        const Shape& shape = copy.graph.value(output).type.shape;
+        return !shape.empty() && shape[0] == rows;
+      });
+  if (by_rows) {
+    EBB_ASSIGN_OR_RETURN(measured.valid, AddValid(copy.graph));
   }
-  EBB_RETURN_IF_ERROR(AddEvalLoss(graph, options.loss, output, target, valid));
-  EBB_RETURN_IF_ERROR(AddMetrics(graph, options, output, target, valid));
+  return measured;
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> BuildEvalGraph(const Graph& forward, const TrainingOptions& options) {
+  EBB_ASSIGN_OR_RETURN(const Roots roots, CheckForward(forward, options));
+  EBB_ASSIGN_OR_RETURN(GraphCopy copy, CopyForEval(forward, roots.All()));
+  EBB_ASSIGN_OR_RETURN(const Measured measured, MeasuredInEval(forward, options, roots, copy));
+  EBB_RETURN_IF_ERROR(
+      AddEvalLoss(copy.graph, options.loss, measured.output, measured.target, measured.valid));
+  EBB_RETURN_IF_ERROR(AddMetrics(copy.graph, options, measured, MetricScope::kEvaluation));
   return std::move(copy.graph);
 }
 

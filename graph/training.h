@@ -11,7 +11,17 @@
 
 namespace ebb::graph {
 
-enum class LossKind { kCrossEntropy, kMse, kBceWithLogits, kGraphOutput };
+// kNll reads log-probabilities. As torch.nn.functional's losses of these names, with their means.
+enum class LossKind {
+  kCrossEntropy,
+  kNll,
+  kMse,
+  kL1,
+  kSmoothL1,
+  kHuber,
+  kBceWithLogits,
+  kGraphOutput
+};
 
 struct LossSpec {
   LossKind kind = LossKind::kCrossEntropy;
@@ -21,27 +31,52 @@ struct LossSpec {
   std::string target = "label";
   double label_smoothing = 0;
   int64_t ignore_index = -100;
+  std::vector<double> class_weights;  // kCrossEntropy, kNll: one a class; empty = all 1
+  // kBceWithLogits: of positive targets, one for all or one for each element of the last dimension.
+  std::vector<double> pos_weight;
+  double beta = 1;  // kSmoothL1: where it becomes linear; kHuber: its delta
 };
 
-enum class MetricKind { kLoss, kAccuracy, kTopK, kMse };
+// kMacroF1: over the classes that occur in labels or predictions. kPerplexity: e to the mean cross
+// entropy of labels that count, without smoothing and weights, or to a graph's own loss. kLogLoss:
+// that mean itself. kAuc: of two classes, over all scores of an evaluation; it has no value while
+// training. kOutput: the mean of an output of the model.
+enum class MetricKind {
+  kLoss,
+  kAccuracy,
+  kTopK,
+  kMse,
+  kMacroF1,
+  kPerplexity,
+  kAuc,
+  kLogLoss,
+  kOutput
+};
 struct MetricSpec {
   MetricKind kind = MetricKind::kLoss;
-  int64_t k = 1;  // kTopK
+  int64_t k = 1;            // kTopK
+  std::string output = {};  // kOutput: its name
 };
-// "loss", "accuracy", "top5", "mse".
+// "loss", "accuracy", "top5", "mse", "macro_f1", "perplexity", "auc", "logloss", "output:NAME".
 std::string Name(const MetricSpec& metric);
 
-enum class OptimizerKind { kSgd, kAdam, kAdamW };
+enum class OptimizerKind { kSgd, kAdam, kAdamW, kAdagrad, kRmsProp, kRowwiseAdagrad };
 struct OptimizerSpec {
   OptimizerKind kind = OptimizerKind::kSgd;
   double lr_scale = 1;      // times the schedule's rate
-  double weight_decay = 0;  // kSgd, kAdam: L2 added to the gradient; kAdamW: decoupled
-  double momentum = 0;
+  double weight_decay = 0;  // kAdamW: decoupled; the others: L2 added to the gradient
+  double momentum = 0;      // kSgd, kRmsProp
   double dampening = 0;
   bool nesterov = false;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  double lr_decay = 0;    // kAdagrad
+  double alpha = 0.99;    // kRmsProp
+  bool centered = false;  // kRmsProp
+  // kRowwiseAdagrad, which keeps the sum of the mean squares of each row's gradient, as FBGEMM:
+  // rows without a gradient stay as they are.
+  bool sparse = false;
   bool frozen = false;  // no gradient, no slots, no update
 };
 
@@ -70,8 +105,8 @@ struct TrainingOptions {
   std::optional<double> ema_decay;
 };
 
-// Adds to a copy of `forward`: target inputs, the loss, metrics (kMetric values "metric/loss",
-// "metric/<name>.sum" and "metric/<name>.count"), reverse-mode gradients, and for each parameter
+// Adds to a copy of `forward`: target inputs, the loss, metrics (kMetric values "metric/loss" and
+// those of graph/metrics.h), reverse-mode gradients, and for each parameter
 // its update right after its final gradient. A parameter used more than once gets the sum of its
 // gradients, added in node order. "ebb.hyper" (f64[4]: learning rate, step from 1, reserved) and,
 // if the graph draws random numbers, "ebb.rng" (i64[2]: seed, step) are kScalar values.
@@ -86,7 +121,9 @@ std::vector<std::string> ParamsWithoutGradient(const Graph& training);
 
 // Forward with evaluation semantics (BatchNorm by running statistics, no dropout) and metrics as
 // sums over the first `ebb.valid` (kInput i64[1]) rows of the batch: "metric/loss.sum",
-// "metric/loss.count", ... Parameters and buffers keep their names, so that it shares them.
+// "metric/loss.count", ... A loss or a metric that the graph reduces over its batch itself has no
+// valid rows, and then the graph has no `ebb.valid`. Parameters and buffers keep their names, so
+// that it shares them.
 absl::StatusOr<Graph> BuildEvalGraph(const Graph& forward, const TrainingOptions& options);
 
 // Makes an evaluation graph read the moving averages that `training` keeps instead of the

@@ -1,52 +1,21 @@
 #include "runtime/active_job.h"
 
-#include <cstring>
-
-#include "absl/strings/match.h"
-#include "absl/strings/strip.h"
 #include "base/check.h"
 
 namespace ebb::runtime {
-
-void MetricSums::Add(const StepProgram& step, const std::vector<char>& values, Bytes stride) {
-  for (size_t m = 0; m < step.metrics.size(); ++m) {
-    const graph::Value& value = step.graph.value(step.metrics[m]);
-    double number = 0;
-    const char* at = values.data() + stride.count() * static_cast<int64_t>(m);
-    if (value.type.dtype == graph::DType::kF64) {
-      std::memcpy(&number, at, sizeof(number));
-    } else {
-      float single = 0;
-      std::memcpy(&single, at, sizeof(single));
-      number = single;
-    }
-    absl::string_view name = value.name;
-    absl::ConsumePrefix(&name, "metric/");
-    if (absl::ConsumeSuffix(&name, ".sum")) {
-      sums_[std::string(name)].sum += number;
-    } else if (absl::ConsumeSuffix(&name, ".count")) {
-      sums_[std::string(name)].count += number;
-    } else {  // already a mean: every step counts once
-      sums_[std::string(name)].sum += number;
-      sums_[std::string(name)].count += 1;
-    }
-  }
-}
-
-std::map<std::string, double> MetricSums::Take() {
-  std::map<std::string, double> means;
-  for (const auto& [name, sum] : sums_) means[name] = sum.sum / sum.count;  // of nothing: NaN
-  sums_.clear();
-  return means;
-}
 
 ActiveJob::ActiveJob(std::unique_ptr<PreparedJob> p)
     : prepared(std::move(p)),
       sequence(prepared->steps),
       schedule(prepared->spec.schedule),
-      judge(prepared->spec) {
+      judge(prepared->spec),
+      device_time_limit(prepared->spec.stop.device_time) {
   for (size_t program = 0; program < caches.size(); ++program) {
     caches[program]->order.reserve(prepared->sources[program].rows.size());
+  }
+  if (const auto& evaluation = prepared->programs()[1]; evaluation != nullptr) {
+    const auto rows = static_cast<int64_t>(prepared->sources[1].rows.size());
+    eval_sums.Reserve(rows * ScoresPerRow(*evaluation));
   }
 }
 

@@ -16,6 +16,7 @@
 #include "memory/pool.h"
 #include "runtime/board.h"
 #include "runtime/judge.h"
+#include "runtime/metric_sums.h"
 #include "runtime/prepare.h"
 #include "runtime/rates.h"
 #include "runtime/stager.h"
@@ -31,23 +32,6 @@ struct StepRun {
   int64_t valid = 0;
   bool ahead = false;         // its batch is in ActiveJob::ahead, or on its way there
   std::vector<char> metrics;  // host copy of the program's metrics, written by the device
-};
-
-// Sums of a metric over an epoch or an evaluation.
-class MetricSums {
- public:
-  // `names` and `values` of one step: "metric/loss" or pairs "metric/x.sum", "metric/x.count".
-  void Add(const StepProgram& step, const std::vector<char>& values, Bytes stride);
-  // Mean by name ("loss", "accuracy"); empties the sums.
-  std::map<std::string, double> Take();
-  bool empty() const { return sums_.empty(); }
-
- private:
-  struct Sum {
-    double sum = 0;
-    double count = 0;
-  };
-  std::map<std::string, Sum> sums_;
 };
 
 struct ActiveJob {
@@ -95,13 +79,16 @@ struct ActiveJob {
   bool draining = false;  // its sequence is over, or it has been ended: starts no step
   bool snapshotting = false;
 
-  MetricSums epoch_sums, eval_sums;
+  MetricSums step_sums, epoch_sums, eval_sums;
+  std::vector<std::vector<char>> spare_metrics;  // StepRun::metrics of steps that are complete
   absl::Time started = absl::InfinitePast();
   // On the device's clock.
   std::optional<Micros> first_start;  // of its first launch
   Micros last_step_end;
-  int64_t steps_done = 0;  // optimizer steps that are complete
-  DecayedSum busy;         // microseconds of execution, for `share`
+  int64_t steps_done = 0;                   // optimizer steps that are complete
+  DecayedSum busy;                          // microseconds of execution, for `share`
+  Micros device_time;                       // of all its launches
+  std::optional<Micros> device_time_limit;  // it has not reached yet
   StepRate rate;
 
   explicit ActiveJob(std::unique_ptr<PreparedJob> p);

@@ -85,9 +85,11 @@ Bytes Board::ResultBytes() const {
   MutexLock lock(&mu_);
   int64_t bytes = 0;
   for (const auto& [id, record] : records_) {
-    if (record.result == nullptr) continue;
-    for (const auto* map : {&record.result->weights, &record.result->slots}) {
-      for (const auto& [name, tensor] : *map) bytes += static_cast<int64_t>(tensor.data.size());
+    for (const JobResult* result = record.result.get(); result != nullptr;
+         result = result->last.get()) {
+      for (const auto* map : {&result->weights, &result->slots}) {
+        for (const auto& [name, tensor] : *map) bytes += static_cast<int64_t>(tensor.data.size());
+      }
     }
   }
   return Bytes(bytes);

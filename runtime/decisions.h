@@ -31,7 +31,8 @@ struct EarlyStopSpec {
   double min_delta = 0;
 };
 
-// What a job's result is: its state at the end, or at its best evaluation.
-enum class Keep { kLast, kBest };
+// What a job's result is: its state at the end, or at its best evaluation, or that with the one at
+// the end beside it.
+enum class Keep { kLast, kBest, kBestAndLast };
 
 }  // namespace ebb::runtime

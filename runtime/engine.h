@@ -134,6 +134,8 @@ struct JobResult {
   graph::TensorMap weights;
   graph::TensorMap slots;                   // optimizer state
   std::shared_ptr<const std::string> onnx;  // the file the model came from; null for a graph
+  Keep keep = Keep::kLast;                  // which state this is
+  std::shared_ptr<const JobResult> last;    // the state at the end beside it; else null
   std::shared_ptr<HostBudget::Share>
       held;  // what it takes of the host's memory, if that is counted
 };

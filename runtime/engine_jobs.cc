@@ -211,7 +211,7 @@ std::vector<MetricPoint> EngineLoop::Measure(ActiveJob& job, const StepRun& run,
   if (!device_->spec().computes) return points;
   const bool trains = run.item.kind == StepKind::kTrain;
   const StepProgram& step = *job.prepared->programs()[static_cast<int>(run.item.kind)];
-  const Bytes stride = job.prepared->resident.metric_stride;
+  const auto& offsets = job.prepared->resident.metric_offsets[static_cast<int>(run.item.kind)];
   const int64_t steps_done = run.item.step + (trains ? 1 : 0);
   const absl::Time now = absl::Now();
   const auto add = [&](absl::string_view prefix, const std::map<std::string, double>& values) {
@@ -226,13 +226,12 @@ std::vector<MetricPoint> EngineLoop::Measure(ActiveJob& job, const StepRun& run,
     add(prefix, values);
   };
   if (trains) {
-    MetricSums sums;
-    sums.Add(step, run.metrics, stride);
-    add_with_loss("train", sums.Take());
-    job.epoch_sums.Add(step, run.metrics, stride);
+    job.step_sums.Add(step, run.metrics, offsets, run.valid);
+    add_with_loss("train", job.step_sums.Take());
+    job.epoch_sums.Add(step, run.metrics, offsets, run.valid);
     if (run.item.last_of_epoch) add("epoch", job.epoch_sums.Take());
   } else {
-    job.eval_sums.Add(step, run.metrics, stride);
+    job.eval_sums.Add(step, run.metrics, offsets, run.valid);
     if (run.item.last_of_eval) add_with_loss("val", job.eval_sums.Take());
   }
   return points;
@@ -249,6 +248,7 @@ void EngineLoop::FinishStep(ActiveJob& job) {
   }
   double loss = 0;
   std::vector<MetricPoint> points = Measure(job, *run, &loss);
+  job.spare_metrics.push_back(std::move(run->metrics));
   std::map<std::string, double> evaluated;
   if (run->item.last_of_eval) {
     for (const MetricPoint& point : points) evaluated[point.name] = point.value;
@@ -271,45 +271,12 @@ void EngineLoop::FinishStep(ActiveJob& job) {
                " is not finite (", loss, ") at step ", steps_done,
                "; lower the learning rate or check the data",
                std::isnan(loss) ? " (does any label count? see ignore_index)" : ""));
-  } else if (run->item.last_of_eval && job.prepared->steps.evaluations_decide) {
+    return;
+  }
+  if (run->item.kind == StepKind::kTrain) CheckDeviceTime(job);
+  if (run->item.last_of_eval && job.prepared->steps.evaluations_decide) {
     ActOnEvaluation(job, evaluated);
   }
-}
-
-// The last step is complete: what it left is copied to the host, and the job is done.
-void EngineLoop::BeginSnapshot(ActiveJob& job) {
-  job.snapshotting = true;
-  const Bytes bytes = job.prepared->resident.state_end;
-  if (!device_->spec().computes) {
-    CopyImage(job, ImageWay::kDown, job.prepared->host_image->base(), bytes);
-    AfterCopies(job, [this](ActiveJob& job) {
-      EndJob(job.id, JobState::kSucceeded, EndReason::kNone, "");
-    });
-    return;
-  }
-  if (job.prepared->spec.keep == Keep::kBest) {  // it is there already
-    AfterCopies(job, [this](ActiveJob& job) { Succeed(job, job.prepared->best); });
-    return;
-  }
-  auto image = std::make_shared<std::vector<char>>(bytes.count());
-  CopyImage(job, ImageWay::kDown, image->data(), bytes);
-  AfterCopies(job, [this, image](ActiveJob& job) { Succeed(job, *image); });
-}
-
-void EngineLoop::Succeed(ActiveJob& job, const std::vector<char>& image) {
-  auto result = std::make_shared<JobResult>();
-  result->weights = TensorsOf(*job.prepared, image, graph::Role::kParam);
-  result->weights.merge(TensorsOf(*job.prepared, image, graph::Role::kBuffer));
-  result->slots = TensorsOf(*job.prepared, image, graph::Role::kOptState);
-  for (auto& [name, tensor] : result->weights) {
-    const auto average = result->slots.find(graph::AverageOf(name));
-    if (average != result->slots.end()) tensor = average->second;
-  }
-  result->onnx = job.prepared->spec.model.onnx;
-  result->held = std::move(job.prepared->host_share);
-  if (result->held) result->held->Shrink(job.prepared->ResultBytes(device_->spec()));
-  Publish(job, [&](Board::Record& record) { record.result = result; });
-  EndJob(job.id, JobState::kSucceeded, EndReason::kNone, "");
 }
 
 void EngineLoop::EndJob(JobId id, JobState state, EndReason reason, const std::string& message) {

@@ -43,8 +43,11 @@ void EngineLoop::BeginStep(ActiveJob& job, const Decision& decision, Lane& lane)
 
 void EngineLoop::EndStepEnqueue(ActiveJob& job, device::StreamId stream, int program) {
   const ResidentLayout& resident = job.prepared->resident;
-  const size_t metrics = job.prepared->programs()[program]->metrics.size();
-  const Bytes bytes = resident.metric_stride * static_cast<int64_t>(metrics);
+  const Bytes bytes = resident.metrics_bytes[program];
+  if (!job.spare_metrics.empty()) {
+    job.enqueuing->metrics = std::move(job.spare_metrics.back());
+    job.spare_metrics.pop_back();
+  }
   job.enqueuing->metrics.resize(bytes.count());
   device_->Copy(stream, job.enqueuing->metrics.data(), job.AtImage(resident.metrics_begin[program]),
                 bytes);

@@ -218,6 +218,7 @@ void EngineLoop::OnComplete(const Launch& launch, const device::EventState& stat
                         .held_after = launch.held_after,
                         .region = job->region->size()});
   }
+  job->device_time += duration;
   job->busy.Add(state.end, static_cast<double>(duration.count()));
   if (!job->first_start) job->first_start = state.start;
   job->rate.Begin(state.start);

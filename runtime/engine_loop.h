@@ -153,8 +153,6 @@ class EngineLoop {
   void FinishStep(ActiveJob& job);  // the oldest running step is complete
   // Its metric points; `loss` is the one that must be finite.
   std::vector<MetricPoint> Measure(ActiveJob& job, const StepRun& run, double* loss) const;
-  void BeginSnapshot(ActiveJob& job);
-  void Succeed(ActiveJob& job, const std::vector<char>& image);  // of the state that is its result
   void EndJob(JobId job, JobState state, EndReason reason, const std::string& message);
   scheduler::JobParams ParamsOf(const ActiveJob& job) const;
   void Retire();  // frees jobs that have ended and have nothing outstanding
@@ -173,7 +171,14 @@ class EngineLoop {
   ActiveJob* Find(JobId job);
   const ActiveJob* Find(JobId job) const;
 
-  // engine_judge.cc: what evaluations decide.
+  // engine_result.cc: a job's result.
+  void BeginSnapshot(ActiveJob& job);
+  // With the images of the states that are its result, and that are kept beside it, if any.
+  void Succeed(ActiveJob& job, const std::vector<char>& image, const std::vector<char>* last);
+
+  // engine_judge.cc: what changes a job's course.
+  void CheckDeviceTime(ActiveJob& job);  // may move its end
+  void PublishEnd(const ActiveJob& job);
   void ActOnEvaluation(ActiveJob& job, const std::map<std::string, double>& values);
 
   // engine_memory.cc: admission and re-cuts.

@@ -296,7 +296,7 @@ std::map<std::string, Bytes> EngineLoop::HostMemory() const {
   std::vector<const data::DataSet*> seen;
   for (const auto& [id, job] : jobs_) {
     staging += job->prepared->StagingOnHost();
-    reserved += job->prepared->ResultBytes(device_->spec());
+    reserved += job->prepared->HostBytes(device_->spec()) - job->prepared->StagingOnHost();
     const Bytes on_host = job->prepared->plan().placement.host_bytes();
     streamed += on_host;
     images += job->prepared->ImageBytes(device_->spec()) - on_host;

@@ -60,6 +60,7 @@ absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
                                      job->prepared->spec.StepRows());
     job->sequence.SetTotalSteps(steps);
     note = EndInWords(steps, job->sequence.shape().total_steps, job->steps_done);
+    job->device_time_limit = update.stop->device_time;
   }
   Publish(*job, [&](Board::Record& record) {
     if (update.stop) record.info.message = note;

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/glob.h"
 #include "base/status.h"
+#include "graph/freeze.h"
 #include "model/init.h"
 #include "model/zoo/zoo.h"
 
@@ -43,34 +46,47 @@ absl::StatusOr<model::ImportedModel> Forward(const JobSpec& spec) {
   return imported;
 }
 
-// A file may hold some of the values only; that is a warning, since it may be a mistake.
-absl::Status Load(const graph::TensorMap& weights, model::ImportedModel* imported) {
+bool IsDrawn(const std::vector<model::ReinitRule>& rules, const std::string& name) {
+  return std::any_of(rules.begin(), rules.end(),
+                     [&](const model::ReinitRule& rule) { return GlobMatch(rule.pattern, name); });
+}
+
+// PyTorch's state dicts count the batches of each batch norm; nothing reads that here.
+bool IsCounter(absl::string_view name) { return absl::EndsWith(name, "num_batches_tracked"); }
+
+// A file may hold some of the values only; where reinit does not draw the others that is a warning,
+// since it may be a mistake. What reinit draws may be in the file in any shape.
+absl::Status Load(const graph::TensorMap& weights, const std::vector<model::ReinitRule>& rules,
+                  model::ImportedModel* imported) {
   const Graph& graph = imported->graph;
   for (const auto& [name, tensor] : weights) {
     const ValueId id = graph.Find(name);
     if (!id.valid()) {
+      if (IsCounter(name)) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("model.weights: '", name, "' is no parameter or buffer of the model"));
     }
-    if (graph.value(id).type != tensor.type) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("model.weights: '", name, "' is ", graph::ToString(tensor.type),
-                       ", the model has ", graph::ToString(graph.value(id).type)));
+    if (graph.value(id).type == tensor.type) {
+      imported->weights.insert_or_assign(name, tensor);
+    } else if (!IsDrawn(rules, name)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model.weights: '", name, "' is ", graph::ToString(tensor.type), ", the model has ",
+          graph::ToString(graph.value(id).type), "; draw it anew with model.reinit: {\"", name,
+          "\": default}, or give the weights of this model"));
     }
-    imported->weights.insert_or_assign(name, tensor);
   }
   int all = 0, missing = 0;
   std::string first;
   for (const graph::Value& value : graph.values) {
     if (!HasInitialValue(value)) continue;
     ++all;
-    if (weights.contains(value.name)) continue;
+    if (weights.contains(value.name) || IsDrawn(rules, value.name)) continue;
     if (++missing == 1) first = value.name;
   }
   if (missing > 0) {
     imported->warnings.push_back(absl::StrCat("model.weights lacks ", missing, " of the model's ",
                                               all, " parameters and buffers, such as '", first,
-                                              "'; they begin as the model file or reinit says"));
+                                              "'; they begin as the model file says"));
   }
   return absl::OkStatus();
 }
@@ -98,6 +114,11 @@ absl::Status CheckFinite(const std::string& name, const HostTensor& tensor) {
 absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, Values values,
                                                   Bytes memory) {
   EBB_ASSIGN_OR_RETURN(model::ImportedModel imported, Forward(spec));
+  if (!spec.model.freeze_stats.empty()) {
+    auto frozen = graph::FreezeStatistics(imported.graph, spec.model.freeze_stats);
+    if (!frozen.ok()) return Annotate(frozen.status(), "model.bn.freeze_stats");
+    imported.graph = *std::move(frozen);
+  }
   Bytes state;
   for (const graph::Value& value : imported.graph.values) {
     if (HasInitialValue(value)) state += value.type.bytes();
@@ -108,7 +129,9 @@ absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, Values va
                      " for the model's parameters and buffers alone, at most ", FormatBytes(memory),
                      " of the pool; it does not fit at any batch_size"));
   }
-  if (spec.model.weights != nullptr) EBB_RETURN_IF_ERROR(Load(*spec.model.weights, &imported));
+  if (spec.model.weights != nullptr) {
+    EBB_RETURN_IF_ERROR(Load(*spec.model.weights, spec.model.reinit, &imported));
+  }
   const absl::Status reinit = values == Values::kMake
                                   ? model::Reinitialize(imported.graph, spec.model.reinit,
                                                         spec.seed_init, &imported.weights)

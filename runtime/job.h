@@ -32,6 +32,8 @@ struct ModelSpec {
   // are the values, and what is missing must be drawn by `reinit`.
   std::shared_ptr<const graph::TensorMap> weights;
   std::vector<model::ReinitRule> reinit;
+  // Globs of layers whose batch norms keep their statistics (graph/freeze.h).
+  std::vector<std::string> freeze_stats;
   model::ImportOptions import;  // batch_size is set from the job's
 };
 
@@ -73,6 +75,9 @@ struct StopSpec {  // at least one; the first that is reached ends the job
   std::optional<int64_t> steps;
   std::optional<double> epochs;
   std::optional<int64_t> samples;
+  // Of its own launches, after which it ends at the next step that has not been prepared. One of
+  // the others says where it ends at the latest.
+  std::optional<Micros> device_time;
 };
 
 struct EvaluateSpec {

@@ -43,7 +43,7 @@ absl::Status Check(bool condition, absl::string_view what) {
 }  // namespace
 
 bool EvaluationsDecide(const JobSpec& spec) {
-  return spec.early || spec.schedule.kind == ScheduleKind::kPlateau || spec.keep == Keep::kBest;
+  return spec.early || spec.schedule.kind == ScheduleKind::kPlateau || spec.keep != Keep::kLast;
 }
 
 absl::Status CheckDecisions(const JobSpec& spec) {
@@ -66,7 +66,7 @@ absl::Status CheckDecisions(const JobSpec& spec) {
         Check(plateau.cooldown >= 0, "schedule.plateau.cooldown must not be negative"));
     EBB_RETURN_IF_ERROR(Check(plateau.min_lr >= 0, "schedule.plateau.min_lr must not be negative"));
   }
-  if (spec.keep == Keep::kBest) return CheckMetric(spec, "checkpoint.keep: best", BestOf(spec));
+  if (spec.keep != Keep::kLast) return CheckMetric(spec, "checkpoint.keep: best", BestOf(spec));
   return absl::OkStatus();
 }
 
@@ -86,7 +86,7 @@ bool Judge::Record::Improves(double value, double margin) {
 Judge::Judge(const JobSpec& spec) : early_(spec.early), plateau_(spec.schedule.plateau) {
   if (spec.early) early_record_.emplace(spec.early->metric);
   if (spec.schedule.kind == ScheduleKind::kPlateau) plateau_record_.emplace(plateau_.metric);
-  if (spec.keep == Keep::kBest) keep_record_.emplace(BestOf(spec));
+  if (spec.keep != Keep::kLast) keep_record_.emplace(BestOf(spec));
 }
 
 Judgement Judge::Decide(const std::map<std::string, double>& values) {

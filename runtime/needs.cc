@@ -9,7 +9,7 @@ namespace ebb::runtime {
 
 AdmissionJob NeedsOf(JobId id, const PreparedJob& job, const DeviceSpec& device) {
   AdmissionJob needs{.id = id, .cap = job.spec.memory_max};
-  const Bytes kept = job.StagingOnHost() + job.ResultBytes(device);
+  const Bytes kept = job.HostBytes(device);
   for (const auto& plan : job.ladder) {
     const Bytes on_host = plan->placement.host_bytes();
     needs.levels.push_back(

@@ -137,7 +137,7 @@ std::optional<Micros> PredictStep(const PreparedJob& job, const DeviceSpec& devi
   const auto base = granules.Reserve(granules.granule());
   if (!base.ok()) return std::nullopt;
   const absl::Cleanup unreserve = [&] { granules.Unreserve(*base, granules.granule()); };
-  const Bytes metrics = job.resident.metric_stride * static_cast<int64_t>(step.metrics.size());
+  const Bytes metrics = job.resident.metrics_bytes[0];
   const bool ahead = job.CopiesAheadAlone(pool, granules.granule());
   // Without a pause between them: the host is ahead of the device in a steady state.
   const auto end_of = [&](int steps) {

@@ -12,6 +12,7 @@
 #include "graph/training.h"
 #include "runtime/initial_model.h"
 #include "runtime/judge.h"
+#include "runtime/metric_sums.h"
 #include "runtime/resident.h"
 #include "runtime/tables.h"
 
@@ -203,7 +204,10 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
         absl::StrCat("batch_size: ", spec.batch_size, " is larger than 2^31"));
   }
   if (!spec.stop.steps && !spec.stop.epochs && !spec.stop.samples) {
-    return absl::InvalidArgumentError("stop: give steps, epochs or samples");
+    return absl::InvalidArgumentError(spec.stop.device_time
+                                          ? "stop: device_time goes with steps, epochs or samples, "
+                                            "where the job ends at the latest"
+                                          : "stop: give steps, epochs or samples");
   }
   if (!(spec.weight > 0)) return absl::InvalidArgumentError("resources.weight must be positive");
   EBB_RETURN_IF_ERROR(Annotate(CheckMaxInFlight(spec.max_in_flight), "resources"));
@@ -214,6 +218,12 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
 }
 
 }  // namespace
+
+Bytes PreparedJob::HostBytes(const DeviceSpec& device) const {
+  Bytes bytes = StagingOnHost() + ResultBytes(device);
+  if (programs()[1] == nullptr || !device.computes) return bytes;
+  return bytes + ScoreBytes(*programs()[1], static_cast<int64_t>(sources[1].rows.size()));
+}
 
 absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device::Device& device,
                                                      const PrepareOptions& options) {

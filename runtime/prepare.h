@@ -50,7 +50,8 @@ struct PreparedJob {
   // level. Pages come as they are touched. Null until a level needs it, or on a device that does
   // not compute, where its addresses are all there is.
   std::shared_ptr<HostBuffer> host_image;
-  // Keep::kBest: the state at the best evaluation so far; its room is made by AllocateHost().
+  // Where the best is kept: the state at the best evaluation so far; its room is made by
+  // AllocateHost().
   std::vector<char> best;
   std::array<std::vector<Bytes>, 2> slot_offsets;  // of each binding, then of "ebb.valid"
   StepSequence::Shape steps;
@@ -79,7 +80,8 @@ struct PreparedJob {
   Bytes StagingInPool() const { return stages_in_pool ? slot_bytes * kSlots : Bytes(0); }
   // Of the host's: its parameters, buffers and slots, when it has succeeded.
   Bytes ResultBytes(const DeviceSpec& device) const {
-    return device.computes ? resident.state_end : Bytes(0);
+    const int states = spec.keep == Keep::kBestAndLast ? 2 : 1;
+    return device.computes ? resident.state_end * states : Bytes(0);
   }
   // Of the host's: what host_image may take. It is a reservation of addresses where nothing is
   // computed, and then only what is streamed would be there.
@@ -88,6 +90,8 @@ struct PreparedJob {
     return host_image == nullptr ? Bytes(0) : resident.bytes;
   }
   Bytes StagingOnHost() const { return stages_in_pool ? Bytes(0) : slot_bytes * kSlots; }
+  // Of the host's while it runs: staged batches there, its result, and scores that it collects.
+  Bytes HostBytes(const DeviceSpec& device) const;
 };
 
 // What a job is prepared for: to run, or only to learn what it needs, which draws no weights and

@@ -47,11 +47,13 @@ class ResidentBuilder {
   }
   void AddMetrics(const StepProgram& step, int program) {
     layout_.metrics_begin[program] = end_;
-    layout_.metric_stride = AlignUp(Bytes(8), alignment_);
     for (const ValueId id : step.metrics) {
-      layout_.own[program].emplace(step.graph.value(id).name, end_);
-      Take(layout_.metric_stride, "metrics");
+      const graph::Value& value = step.graph.value(id);
+      layout_.own[program].emplace(value.name, end_);
+      layout_.metric_offsets[program].push_back(end_ - layout_.metrics_begin[program]);
+      Take(std::max(value.type.bytes(), Bytes(8)), "metrics");
     }
+    layout_.metrics_bytes[program] = end_ - layout_.metrics_begin[program];
   }
   ResidentLayout Finish() {
     layout_.bytes = end_;
@@ -119,7 +121,7 @@ absl::Status AllocateHost(const DeviceSpec& device, PreparedJob* job) {
                                             device.computes ? HostBuffer::Backing::kMemory
                                                             : HostBuffer::Backing::kAddresses));
   }
-  if (device.computes && job->spec.keep == Keep::kBest) {
+  if (device.computes && job->spec.keep != Keep::kLast) {
     job->best.resize(static_cast<size_t>(job->resident.state_end.count()));
   }
   if (device.computes && job->ladder.size() == 1) return absl::OkStatus();

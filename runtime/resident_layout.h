@@ -15,8 +15,9 @@ struct ResidentLayout {
   absl::flat_hash_map<std::string, Bytes> shared;  // by name: parameters, slots, buffers, scalars
   // Constants and metrics belong to one program.
   std::array<absl::flat_hash_map<std::string, Bytes>, 2> own;
-  std::array<Bytes, 2> metrics_begin;  // metric k of a program lies at begin + k x stride
-  Bytes metric_stride;
+  std::array<Bytes, 2> metrics_begin;  // metric k of a program lies at begin + offset k
+  std::array<std::vector<Bytes>, 2> metric_offsets;
+  std::array<Bytes, 2> metrics_bytes;
   Bytes state_end;  // [0, state_end): what a snapshot holds (parameters, slots, buffers)
   Bytes bytes;      // all of it
   std::map<std::string, Bytes> classes;  // "parameters", "optimizer state", ... for reports

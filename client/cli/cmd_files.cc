@@ -102,14 +102,13 @@ int Data(const Context& context) {
 }
 
 absl::StatusOr<v1::FetchResponse::Header> FetchToFile(const Context& context,
-                                                      const std::string& job,
-                                                      v1::FetchRequest::Format format,
+                                                      const v1::FetchRequest& what,
                                                       const std::string& path) {
   EBB_ASSIGN_OR_RETURN(const auto file, client::OutputFile::Create(path));
-  EBB_ASSIGN_OR_RETURN(v1::FetchResponse::Header header,
-                       context.client.Fetch(job, format, [&](absl::string_view chunk) {
-                         return file->Write(chunk);
-                       }));
+  EBB_ASSIGN_OR_RETURN(
+      v1::FetchResponse::Header header,
+      context.client.Fetch(what.job(), what.format(), what.state(),
+                           [&](absl::string_view chunk) { return file->Write(chunk); }));
   EBB_RETURN_IF_ERROR(file->Commit());
   return header;
 }
@@ -121,15 +120,26 @@ int Get(const Context& context) {
     return Fail(absl::InvalidArgumentError(
         absl::StrCat("--format ", format_name, " is not one of safetensors, onnx")));
   }
+  v1::FetchRequest what;
+  what.set_format(static_cast<v1::FetchRequest::Format>(format->number()));
+  if (context.args.Has("state")) {
+    const std::string name = context.args.Get("state");
+    const auto* state = proto::FindShortName(*v1::FetchRequest::State_descriptor(), name);
+    if (state == nullptr || state->number() == 0) {
+      return Fail(
+          absl::InvalidArgumentError(absl::StrCat("--state ", name, " is not one of best, last")));
+    }
+    what.set_state(static_cast<v1::FetchRequest::State>(state->number()));
+  }
   const auto job = context.client.Get(context.args.positional()[0]);
   if (!job.ok()) return Fail(job.status());
-  const auto number = static_cast<v1::FetchRequest::Format>(format->number());
+  what.set_job(job->id());
   const bool hash_only = context.args.Has("sha256") && !context.args.Has("o");
   const std::string path = context.args.Get("o", absl::StrCat(job->id(), ".", format_name));
   const auto header = hash_only
-                          ? context.client.Fetch(job->id(), number,
+                          ? context.client.Fetch(what.job(), what.format(), what.state(),
                                                  [](absl::string_view) { return absl::OkStatus(); })
-                          : FetchToFile(context, job->id(), number, path);
+                          : FetchToFile(context, what, path);
   if (!header.ok()) return Fail(header.status());
   if (context.json) {
     nlohmann::ordered_json json;
@@ -163,13 +173,14 @@ std::vector<Command> FileCommands() {
         {"name", "NAME", "name to store it under (default: the file's)"}},
        Data},
       {"get",
-       "get JOB [--format FORMAT] [-o FILE] [--sha256]",
+       "get JOB [--format FORMAT] [--state STATE] [-o FILE] [--sha256]",
        "Fetch the trained weights of a job that has ended.",
        "  ebb get j-17 -o r18.safetensors\n  ebb get j-17 --format onnx\n  ebb get j-17 --sha256\n",
        1,
        1,
        {{"format", "FORMAT",
          "safetensors (default) or onnx: the submitted file with the new weights"},
+        {"state", "STATE", "best or last, of a job that keeps both (default: its result)"},
         {"o", "FILE", "where to write (default JOB.FORMAT)"},
         {"sha256", "", "print the hash of the file; without -o nothing is written"}},
        Get},

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "device/cpu/adaptive.h"
 #include "device/cpu/common.h"
 #include "device/cpu/lower.h"
 #include "device/cpu/onednn.h"
@@ -18,14 +19,14 @@ constexpr int kMaxThreads = 1024;
 absl::flat_hash_map<absl::string_view, KernelFactory> AllKernels() {
   absl::flat_hash_map<absl::string_view, KernelFactory> table;
   for (const auto rows :
-       {cpu::UnaryKernels(),     cpu::BinaryKernels(),      cpu::LogicKernels(),
-        cpu::MatmulKernels(),    cpu::ConvKernels(),        cpu::PoolKernels(),
-        cpu::BatchNormKernels(), cpu::LayerNormKernels(),   cpu::GroupNormKernels(),
-        cpu::RmsNormKernels(),   cpu::LrnKernels(),         cpu::SoftmaxKernels(),
-        cpu::MovementKernels(),  cpu::GatherKernels(),      cpu::IndexKernels(),
-        cpu::ChoiceKernels(),    cpu::ReduceKernels(),      cpu::LossKernels(),
-        cpu::MetricKernels(),    cpu::UpdateKernels(),      cpu::RandomKernels(),
-        cpu::RecurrentKernels(), cpu::EmbeddingBagKernels()}) {
+       {cpu::UnaryKernels(),     cpu::BinaryKernels(),    cpu::LogicKernels(),
+        cpu::MatmulKernels(),    cpu::ConvKernels(),      cpu::PoolKernels(),
+        cpu::BatchNormKernels(), cpu::LayerNormKernels(), cpu::GroupNormKernels(),
+        cpu::RmsNormKernels(),   cpu::LrnKernels(),       cpu::SoftmaxKernels(),
+        cpu::MovementKernels(),  cpu::GatherKernels(),    cpu::IndexKernels(),
+        cpu::ChoiceKernels(),    cpu::ReduceKernels(),    cpu::LossKernels(),
+        cpu::MetricKernels(),    cpu::UpdateKernels(),    cpu::AdaptiveKernels(),
+        cpu::RandomKernels(),    cpu::RecurrentKernels(), cpu::EmbeddingBagKernels()}) {
     for (const KernelRow& row : rows) table.emplace(row.op, row.make);
   }
   return table;

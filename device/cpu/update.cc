@@ -1,9 +1,9 @@
 // Optimizer updates, fused over a tensor: one pass reads the gradient and writes parameter and
 // slots.
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "device/cpu/average.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
 
@@ -29,34 +29,6 @@ EBB_CLONES void SgdMomentum(float* p, const float* g, float* v, int64_t n, SgdCo
     p[i] -= k.rate * (kNesterov ? d + k.momentum * velocity : velocity);
   }
 }
-
-EBB_CLONES void MoveAverage(float* ema, const float* p, int64_t n, float keep, float take) {
-  EBB_IVDEP
-  for (int64_t i = 0; i < n; ++i) ema[i] = keep * ema[i] + take * p[i];
-}
-
-// The moving average, operand `i` of an update if it has that, of the parameter as it is now. It
-// begins as what the first step leaves.
-struct Average {
-  Average(const Graph& graph, const Node& node, size_t i)
-      : operand(HasInput(node, i) ? static_cast<int>(i) : -1),
-        n(NumElements(In(graph, node, 0).type.shape)),
-        decay(node.attrs.Float("ema_decay", 0)) {}
-  void Move(const KernelArgs& args) const {
-    if (operand < 0) return;
-    const auto i = static_cast<size_t>(operand);
-    const float* p = MutablePtr<float>(args, 0);
-    if (InPtr<double>(args, 2)[1] <= 1) {
-      std::copy_n(p, n, MutablePtr<float>(args, i));
-      return;
-    }
-    MoveAverage(MutablePtr<float>(args, i), p, n, static_cast<float>(decay),
-                static_cast<float>(1 - decay));
-  }
-  int operand;
-  int64_t n;
-  double decay;
-};
 
 absl::StatusOr<Kernel> MakeSgd(const Graph& graph, const Node& node) {
   if (const DType dtype = In(graph, node, 0).type.dtype; dtype != DType::kF32) {

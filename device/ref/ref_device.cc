@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "device/host/host_device.h"
+#include "device/ref/adaptive.h"
 #include "device/ref/kernels.h"
 
 namespace ebb::device {
@@ -13,7 +14,8 @@ KernelFactory FindKernel(absl::string_view op) {
   for (absl::Span<const KernelRow> family :
        {ref::Elementwise(), ref::Binary(), ref::Logic(), ref::Matmul(), ref::Conv(), ref::Pool(),
         ref::Norm(), ref::GroupNorm(), ref::Movement(), ref::Index(), ref::Reduce(), ref::Loss(),
-        ref::Metric(), ref::Update(), ref::Random(), ref::Recurrent(), ref::EmbeddingBags()}) {
+        ref::Metric(), ref::Update(), ref::Adaptive(), ref::Random(), ref::Recurrent(),
+        ref::EmbeddingBags()}) {
     auto row = std::find_if(family.begin(), family.end(),
                             [&](const KernelRow& candidate) { return candidate.op == op; });
     if (row != family.end()) return row->make;

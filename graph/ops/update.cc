@@ -68,6 +68,113 @@ absl::StatusOr<Types> AdamShape(const ShapeContext& context) {
   return Types();
 }
 
+// AdagradUpdate(param, grad, hyper, sum, [ema])
+absl::StatusOr<Types> AdagradShape(const ShapeContext& context) {
+  AttrReader attrs(context.attrs);
+  attrs.Float("lr_scale", 0, kLargest, 1);
+  attrs.Float("weight_decay", 0, kLargest, 0);
+  attrs.Float("lr_decay", 0, kLargest, 0);
+  attrs.Float("epsilon", 0, kLargest, 1e-10);
+  EmaAttrs(attrs);
+  EBB_RETURN_IF_ERROR(attrs.Finish());
+  EBB_ASSIGN_OR_RETURN(const TensorType param, ReadParam(context));
+  EBB_RETURN_IF_ERROR(Exactly(context, 3, "sum", param));
+  EBB_RETURN_IF_ERROR(CheckEma(context, 4, param));
+  return Types();
+}
+
+// RmsPropUpdate(param, grad, hyper, square, [velocity], [mean], [ema])
+absl::StatusOr<Types> RmsPropShape(const ShapeContext& context) {
+  AttrReader attrs(context.attrs);
+  attrs.Float("lr_scale", 0, kLargest, 1);
+  attrs.Float("weight_decay", 0, kLargest, 0);
+  attrs.Float("alpha", 0, 1, 0.99);
+  attrs.Float("epsilon", 0, kLargest, 1e-8);
+  const double momentum = attrs.Float("momentum", 0, kLargest, 0);
+  const bool centered = attrs.Flag("centered");
+  EmaAttrs(attrs);
+  EBB_RETURN_IF_ERROR(attrs.Finish());
+  EBB_ASSIGN_OR_RETURN(const TensorType param, ReadParam(context));
+  EBB_RETURN_IF_ERROR(Exactly(context, 3, "square", param));
+  if (momentum > 0) EBB_RETURN_IF_ERROR(Exactly(context, 4, "velocity", param));
+  if (centered) EBB_RETURN_IF_ERROR(Exactly(context, 5, "mean", param));
+  for (const auto& [i, name] : {std::pair(4, "velocity"), std::pair(5, "mean")}) {
+    const auto at = static_cast<size_t>(i);
+    EBB_ASSIGN_OR_RETURN(const TensorType* slot, Optional(context, at, name));
+    const bool wanted = i == 4 ? momentum > 0 : centered;
+    if (slot != nullptr && !wanted) return Invalid("input ", i, ", ", name, ", is not used");
+  }
+  EBB_RETURN_IF_ERROR(CheckEma(context, 6, param));
+  return Types();
+}
+
+// What row-wise Adagrad keeps of a parameter: a number a row.
+absl::StatusOr<TensorType> RowSums(const TensorType& param) {
+  if (param.shape.empty())
+    return Invalid("row-wise Adagrad needs rows; param is ", ToString(param));
+  return TensorType{param.dtype, {param.shape[0]}};
+}
+void RowwiseAttrs(AttrReader& attrs) {
+  attrs.Float("lr_scale", 0, kLargest, 1);
+  attrs.Float("weight_decay", 0, kLargest, 0);
+  attrs.Float("epsilon", 0, kLargest, 1e-8);
+}
+
+// RowwiseAdagradUpdate(param, grad, hyper, sum, [ema])
+absl::StatusOr<Types> RowwiseAdagradShape(const ShapeContext& context) {
+  AttrReader attrs(context.attrs);
+  RowwiseAttrs(attrs);
+  attrs.Flag("sparse");
+  EmaAttrs(attrs);
+  EBB_RETURN_IF_ERROR(attrs.Finish());
+  EBB_ASSIGN_OR_RETURN(const TensorType param, ReadParam(context));
+  EBB_ASSIGN_OR_RETURN(const TensorType sums, RowSums(param));
+  EBB_RETURN_IF_ERROR(Exactly(context, 3, "sum", sums));
+  EBB_RETURN_IF_ERROR(CheckEma(context, 4, param));
+  return Types();
+}
+
+// The type of dy as the gradient of the look-up reads it: GatherGrad's, or with offsets (input 5)
+// EmbeddingBagGrad's.
+absl::StatusOr<TensorType> LookUpGradient(const ShapeContext& context, const TensorType& param,
+                                          bool include_last_offset) {
+  EBB_ASSIGN_OR_RETURN(const TensorType* indices, Required(context, 4, "indices", Kind::kIndex));
+  EBB_ASSIGN_OR_RETURN(const TensorType* offsets, Optional(context, 5, "offsets", Kind::kIndex));
+  TensorType dy{param.dtype, indices->shape};
+  if (offsets != nullptr) {
+    EBB_RETURN_IF_ERROR(CheckRank("indices", *indices, 1, 1));
+    EBB_RETURN_IF_ERROR(CheckRank("offsets", *offsets, 1, 1));
+    EBB_RETURN_IF_ERROR(CheckRank("param", param, 2, 2));
+    EBB_RETURN_IF_ERROR(Exactly(context, 5, "offsets", {indices->dtype, offsets->shape}));
+    if (include_last_offset && offsets->shape[0] < 1) return Invalid("offsets are empty");
+    dy.shape = {offsets->shape[0] - (include_last_offset ? 1 : 0)};
+  }
+  dy.shape.insert(dy.shape.end(), param.shape.begin() + 1, param.shape.end());
+  return dy;
+}
+
+// SparseRowwiseAdagradUpdate(param, dy, hyper, sum, indices, [offsets])
+absl::StatusOr<Types> SparseRowwiseAdagradShape(const ShapeContext& context) {
+  const bool in_bags = context.inputs.size() > 5 && context.inputs[5] != nullptr;
+  AttrReader attrs(context.attrs);
+  RowwiseAttrs(attrs);
+  if (in_bags) attrs.Word("mode", {"sum", "mean"});
+  const bool include_last_offset = in_bags && attrs.Flag("include_last_offset");
+  EBB_RETURN_IF_ERROR(attrs.Finish());
+  EBB_ASSIGN_OR_RETURN(const TensorType* param, Required(context, 0, "param"));
+  EBB_ASSIGN_OR_RETURN(const TensorType sums, RowSums(*param));
+  EBB_ASSIGN_OR_RETURN(const TensorType dy, LookUpGradient(context, *param, include_last_offset));
+  EBB_RETURN_IF_ERROR(Exactly(context, 1, "dy", dy));
+  EBB_RETURN_IF_ERROR(Exactly(context, 2, "hyper", {DType::kF64, {4}}));
+  EBB_RETURN_IF_ERROR(Exactly(context, 3, "sum", sums));
+  return Types();
+}
+
+// Of what is looked up, not of the table.
+Flops SparseRowwiseAdagradFlops(const Graph& graph, const Node& node) {
+  return Product({8, InputElements(graph, node, 1)});
+}
+
 // ClipFactor(grad1, ..., gradn): of any shapes, of one type.
 absl::StatusOr<Types> ClipFactorShape(const ShapeContext& context) {
   AttrReader attrs(context.attrs);
@@ -109,6 +216,30 @@ absl::Span<const OpDef> Update() {
        .shape = AdamShape,
        .flops = PerInput<14>,
        .mutates = {0, 3, 4, 5}},
+      {.name = "AdagradUpdate",
+       .min_inputs = 4,
+       .max_inputs = 5,
+       .shape = AdagradShape,
+       .flops = PerInput<8>,
+       .mutates = {0, 3, 4}},
+      {.name = "RmsPropUpdate",
+       .min_inputs = 4,
+       .max_inputs = 7,
+       .shape = RmsPropShape,
+       .flops = PerInput<12>,
+       .mutates = {0, 3, 4, 5, 6}},
+      {.name = "RowwiseAdagradUpdate",
+       .min_inputs = 4,
+       .max_inputs = 5,
+       .shape = RowwiseAdagradShape,
+       .flops = PerInput<7>,
+       .mutates = {0, 3, 4}},
+      {.name = "SparseRowwiseAdagradUpdate",
+       .min_inputs = 5,
+       .max_inputs = 6,
+       .shape = SparseRowwiseAdagradShape,
+       .flops = SparseRowwiseAdagradFlops,
+       .mutates = {0, 3}},
       {.name = "ClipFactor",
        .min_inputs = 1,
        .max_inputs = -1,

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/sha256.h"
+#include "base/status.h"
 #include "model/safetensors.h"
 #include "proto/address.h"
 #include "tests/daemon/service_fixture.h"
@@ -108,6 +109,40 @@ TEST_F(ServiceTest, OddUploadsAreRefused) {
   EXPECT_EQ(put({header}), grpc::StatusCode::INVALID_ARGUMENT);
 }
 
+TEST_F(ServiceTest, FetchGivesTheStateThatIsAskedFor) {
+  Submit();
+  const auto state_of = [](float value) {
+    runtime::JobResult result;
+    result.weights["w"] = graph::HostTensor::Of<float>(graph::DType::kF32, {1}, {value});
+    return result;
+  };
+  const auto fetch = [&](v1::FetchRequest::State state) -> absl::StatusOr<float> {
+    std::string bytes;
+    EBB_RETURN_IF_ERROR(client_
+                            ->Fetch("1", v1::FetchRequest::FORMAT_SAFETENSORS, state,
+                                    [&](absl::string_view chunk) {
+                                      absl::StrAppend(&bytes, chunk);
+                                      return absl::OkStatus();
+                                    })
+                            .status());
+    EBB_ASSIGN_OR_RETURN(const auto tensors, model::ReadSafetensors(bytes));
+    return tensors.at("w").as<float>()[0];
+  };
+  runtime::JobResult both = state_of(1);
+  both.keep = runtime::Keep::kBestAndLast;
+  both.last = std::make_shared<const runtime::JobResult>(state_of(2));
+  engine_.result = std::make_shared<const runtime::JobResult>(both);
+  engine_.End(JobId(1), runtime::JobState::kSucceeded);
+  EXPECT_EQ(*fetch(v1::FetchRequest::STATE_UNSPECIFIED), 1);
+  EXPECT_EQ(*fetch(v1::FetchRequest::STATE_BEST), 1);
+  EXPECT_EQ(*fetch(v1::FetchRequest::STATE_LAST), 2);
+  engine_.result = std::make_shared<const runtime::JobResult>(state_of(3));
+  EXPECT_EQ(*fetch(v1::FetchRequest::STATE_LAST), 3);
+  EXPECT_EQ(fetch(v1::FetchRequest::STATE_BEST).status().message(),
+            "the job has kept its last state only; submit it with checkpoint: {keep: [best, last]} "
+            "to have both");
+}
+
 TEST_F(ServiceTest, FetchGivesTheTrainedWeights) {
   Submit();
   runtime::JobResult result;
@@ -119,25 +154,34 @@ TEST_F(ServiceTest, FetchGivesTheTrainedWeights) {
     absl::StrAppend(&bytes, chunk);
     return absl::OkStatus();
   };
-  EXPECT_EQ(client_->Fetch("1", v1::FetchRequest::FORMAT_SAFETENSORS, sink).status().code(),
+  EXPECT_EQ(client_
+                ->Fetch("1", v1::FetchRequest::FORMAT_SAFETENSORS,
+                        v1::FetchRequest::STATE_UNSPECIFIED, sink)
+                .status()
+                .code(),
             absl::StatusCode::kFailedPrecondition);
   engine_.End(JobId(1), runtime::JobState::kSucceeded);
-  const auto header = client_->Fetch("1", v1::FetchRequest::FORMAT_SAFETENSORS, sink);
+  const auto header = client_->Fetch("1", v1::FetchRequest::FORMAT_SAFETENSORS,
+                                     v1::FetchRequest::STATE_UNSPECIFIED, sink);
   ASSERT_TRUE(header.ok()) << header.status();
   EXPECT_EQ(header->sha256(), Sha256Hex(bytes));
   EXPECT_EQ(header->file_name(), "j-1.safetensors");
   const auto back = model::ReadSafetensors(bytes);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->at("w").as<float>()[699999], 2.5f);
-  EXPECT_EQ(client_->Fetch("1", v1::FetchRequest::FORMAT_ONNX, sink).status().code(),
-            absl::StatusCode::kFailedPrecondition)
+  EXPECT_EQ(
+      client_->Fetch("1", v1::FetchRequest::FORMAT_ONNX, v1::FetchRequest::STATE_UNSPECIFIED, sink)
+          .status()
+          .code(),
+      absl::StatusCode::kFailedPrecondition)
       << "it was no ONNX file";
   const absl::Status stop = absl::DataLossError("disk full");
-  EXPECT_EQ(client_
-                ->Fetch("1", v1::FetchRequest::FORMAT_SAFETENSORS,
-                        [&](absl::string_view) { return stop; })
-                .status(),
-            stop);
+  EXPECT_EQ(
+      client_
+          ->Fetch("1", v1::FetchRequest::FORMAT_SAFETENSORS, v1::FetchRequest::STATE_UNSPECIFIED,
+                  [&](absl::string_view) { return stop; })
+          .status(),
+      stop);
 }
 
 }  // namespace

@@ -308,6 +308,56 @@ TEST_F(WireTest, AnEstimateReadsTheModelAndNothingElse) {
   }
 }
 
+TEST_F(WireTest, GroupsMayHaveAnOptimizerOfTheirOwn) {
+  const runtime::JobSpec job = Native(
+      {"optimizer={adam: {lr: 1e-3, weight_decay: 0.1}, groups: [{match: 'emb.*', use: "
+       "{rowwise_adagrad: {lr: 0.01, sparse: true}}, lr_scale: 2}, {match: b, use: rmsprop}, "
+       "{match: c, use: {adagrad: {lr_decay: 0.5, eps: 1e-3}}}]}"});
+  ASSERT_EQ(job.groups.size(), 3u);
+  const graph::OptimizerSpec& rows = job.groups[0].optimizer;
+  EXPECT_EQ(rows.kind, graph::OptimizerKind::kRowwiseAdagrad);
+  EXPECT_TRUE(rows.sparse);
+  EXPECT_DOUBLE_EQ(rows.lr_scale, 20);
+  EXPECT_EQ(rows.weight_decay, 0) << "the group's optimizer says it";
+  EXPECT_EQ(rows.epsilon, 1e-8);
+  EXPECT_EQ(job.groups[1].optimizer.kind, graph::OptimizerKind::kRmsProp);
+  EXPECT_EQ(job.groups[1].optimizer.lr_scale, 1) << "the job's rate";
+  EXPECT_EQ(job.groups[2].optimizer.lr_decay, 0.5);
+  EXPECT_EQ(job.groups[2].optimizer.epsilon, 1e-3);
+  EXPECT_EQ(Native({"optimizer=adagrad"}).schedule.base_lr, 0.01);
+  EXPECT_THAT(ErrorOf(absl::StatusCode::kInvalidArgument,
+                      {"optimizer={sgd: {lr: 1}, groups: [{match: a, use: {adam: {lr: 1}}}]}",
+                       "schedule={points: [[0, 1]]}"}),
+              HasSubstr("give the group an lr_scale instead"));
+}
+
+TEST_F(WireTest, WhatIsKeptAndWhenAJobEnds) {
+  using runtime::Keep;
+  EXPECT_EQ(Native({}).keep, Keep::kLast);
+  EXPECT_EQ(Native({"checkpoint.keep=last"}).keep, Keep::kLast);
+  EXPECT_EQ(Native({"checkpoint.keep=best"}).keep, Keep::kBest);
+  EXPECT_EQ(Native({"checkpoint.keep=[last, best]"}).keep, Keep::kBestAndLast);
+  EXPECT_EQ(Native({"stop={steps: 9, device_time: 1h30m}"}).stop.device_time,
+            Micros(int64_t{5400} * 1'000'000));
+  EXPECT_EQ(Native({"model.bn.freeze_stats=['layer1.*', bn]"}).model.freeze_stats,
+            (std::vector<std::string>{"layer1.*", "bn"}));
+}
+
+TEST_F(WireTest, LossesAndMetricsHaveTheirOptions) {
+  EXPECT_EQ(Native({"loss={cross_entropy: {class_weights: [1, 2]}}"}).loss.class_weights,
+            (std::vector<double>{1, 2}));
+  EXPECT_EQ(Native({"loss={bce_with_logits: {pos_weight: [3]}}"}).loss.pos_weight,
+            std::vector<double>{3});
+  EXPECT_EQ(Native({"loss={huber: {delta: 2}}"}).loss.beta, 2);
+  EXPECT_EQ(Native({"loss=nll"}).loss.kind, graph::LossKind::kNll);
+  EXPECT_EQ(Native({"loss=l1"}).loss.kind, graph::LossKind::kL1);
+  EXPECT_EQ(Native({"loss=smooth_l1"}).loss.kind, graph::LossKind::kSmoothL1);
+  const runtime::JobSpec job = Native({"metrics=[macro_f1, perplexity, auc, 'output:aux']"});
+  std::vector<std::string> names;
+  for (const graph::MetricSpec& metric : job.metrics) names.push_back(graph::Name(metric));
+  EXPECT_EQ(names, (std::vector<std::string>{"macro_f1", "perplexity", "auc", "output:aux"}));
+}
+
 TEST_F(WireTest, AModelOfTheZooIsAName) {
   const runtime::JobSpec job = Native({"model={zoo: resnet50, reinit: all}"});
   EXPECT_EQ(job.model.zoo, "resnet50");

@@ -265,6 +265,12 @@ void LossesAndMetrics(Cases& cases) {
         top.Set("k", int64_t{3});
         cases.push_back({"CrossEntropySum", {F(x, -5, 5), labels, valid}, smooth, {}, {}});
         cases.push_back({"TopKCorrect", {F(x, -5, 5), labels, valid}, top, {}, {}});
+        cases.push_back({"ClassCounts", {F(x, -5, 5), labels, valid}, ignore, {}, {}});
+        const CaseInput weight = F({x[1]}, 0, 2);
+        cases.push_back({"CrossEntropySum", {F(x, -5, 5), labels, valid, weight}, smooth, {}, {}});
+        Attrs given = ignore;
+        given.Set("log_prob", int64_t{1});
+        cases.push_back({"CrossEntropySum", {F(x, -5, 0), labels, valid, weight}, given, {}, {}});
       }
     }
   }
@@ -277,6 +283,10 @@ void LossesAndMetrics(Cases& cases) {
       cases.push_back({loss + "Grad", {dloss, F(x, -4, 4), F(x, 0, 1)}, attrs, {}, {}});
     }
   }
+  for (const CaseInput& valid : {Absent(), Of(DType::kI64, {1}, 4, 5)}) {
+    cases.push_back({"RowsSum", {F({6, 3, 50}, -4, 4), valid}, {}, {}, {}});
+  }
+  cases.push_back({"RowsSum", {F({})}, {}, {}, {}});
   for (const char* metric : {"MseSum", "BceSum", "BinaryCorrect"}) {
     cases.push_back({metric, {F({6, 50}, -4, 4), F({6, 50}, 0, 1), Absent()}, {}, {}, {}});
     cases.push_back(
@@ -316,9 +326,71 @@ void Updates(Cases& cases) {
   }
 }
 
+void AdaptiveUpdates(Cases& cases) {
+  const CaseInput hyper = Of(DType::kF64, {4}, 1.01, 3);
+  const Attrs common = {{"weight_decay", 0.1}, {"lr_scale", 0.01}};
+  for (const Shape& shape : {Shape{1}, Shape{33, 70}}) {
+    Attrs adagrad = common;
+    adagrad.Set("lr_decay", 0.5);
+    cases.push_back(
+        {"AdagradUpdate", {F(shape), F(shape), hyper, F(shape, 0.1, 1)}, adagrad, {}, {}});
+    for (const double momentum : {0.0, 0.9}) {
+      for (const int64_t centered : {0, 1}) {
+        Attrs rmsprop = common;
+        rmsprop.Set("momentum", momentum);
+        rmsprop.Set("centered", centered);
+        const CaseInput velocity = momentum > 0 ? F(shape) : CaseInput{.absent = true};
+        const CaseInput mean = centered ? F(shape, -0.1, 0.1) : CaseInput{.absent = true};
+        const CaseInput square = F(shape, 0.5, 1);
+        cases.push_back({"RmsPropUpdate",
+                         {F(shape), F(shape), hyper, square, velocity, mean},
+                         rmsprop,
+                         {},
+                         {}});
+      }
+    }
+    for (const int64_t sparse : {0, 1}) {
+      Attrs rowwise = common;
+      rowwise.Set("sparse", sparse);
+      cases.push_back({"RowwiseAdagradUpdate",
+                       {F(shape), F(shape), hyper, F({shape[0]}, 0.1, 1)},
+                       rowwise,
+                       {},
+                       {}});
+    }
+  }
+  // Look-ups from the end, out of range, repeated.
+  for (const DType dtype : {DType::kI32, DType::kI64}) {
+    cases.push_back({"SparseRowwiseAdagradUpdate",
+                     {F({9, 20}), F({8, 5, 20}), hyper, F({9}, 0.1, 1), Of(dtype, {8, 5}, -9, 12)},
+                     common,
+                     {},
+                     {}});
+  }
+  for (const char* mode : {"sum", "mean"}) {
+    Attrs bags = common;
+    bags.Set("mode", std::string(mode));
+    cases.push_back({"SparseRowwiseAdagradUpdate",
+                     {F({9, 20}), F({1, 20}), hyper, F({9}, 0.1, 1), Of(DType::kI64, {30}, -9, 12),
+                      Of(DType::kI64, {1}, 3, 4)},
+                     bags,
+                     {},
+                     {}});
+  }
+}
+
 void Averages(Cases& cases) {
   const Attrs decay = {{"ema_decay", 0.9}};
   for (const CaseInput& h : {Of(DType::kF64, {4}, 1.01, 3), Of(DType::kF64, {4}, 0.5, 1)}) {
+    for (const char* op : {"AdagradUpdate", "RowwiseAdagradUpdate"}) {
+      cases.push_back({op, {F({70}), F({70}), h, F({70}, 0.1, 1), F({70})}, decay, {}, {}});
+    }
+    const CaseInput none{.absent = true};
+    cases.push_back({"RmsPropUpdate",
+                     {F({70}), F({70}), h, F({70}, 0.1, 1), none, none, F({70})},
+                     decay,
+                     {},
+                     {}});
     cases.push_back(
         {"SgdUpdate", {F({33, 7}), F({33, 7}), h, {.absent = true}, F({33, 7})}, decay, {}, {}});
     cases.push_back(
@@ -359,6 +431,7 @@ std::vector<OpCase> CpuCases() {
   Reduce(cases);
   LossesAndMetrics(cases);
   Updates(cases);
+  AdaptiveUpdates(cases);
   Averages(cases);
   Clipping(cases);
   Random(cases);

@@ -91,8 +91,10 @@ std::vector<std::string> NamesOf(bool (*has)(const OpDef&)) {
 }
 
 TEST(OpTable, OnlyTheseOpsMutateViewOrWorkInPlaceOfTheirSecondInput) {
-  EXPECT_THAT(NamesOf([](const OpDef& op) { return !op.mutates.empty(); }),
-              ElementsAre("AdamUpdate", "BatchNorm", "SgdUpdate", "Store"));
+  EXPECT_THAT(
+      NamesOf([](const OpDef& op) { return !op.mutates.empty(); }),
+      ElementsAre("AdagradUpdate", "AdamUpdate", "BatchNorm", "RmsPropUpdate",
+                  "RowwiseAdagradUpdate", "SgdUpdate", "SparseRowwiseAdagradUpdate", "Store"));
   EXPECT_THAT(FindOp("BatchNorm")->mutates, ElementsAre(3, 4));
   EXPECT_THAT(FindOp("SgdUpdate")->mutates, ElementsAre(0, 3, 4));
   EXPECT_THAT(FindOp("AdamUpdate")->mutates, ElementsAre(0, 3, 4, 5));

@@ -16,6 +16,15 @@ using runtime::JobState;
 std::vector<JobOptions> Subjects() {
   std::vector<JobOptions> subjects =
       FourKinds({.batch = 48, .steps = 40, .seed = 11, .validate = true}, 96, 12);
+  subjects[0].also = [](runtime::JobSpec* spec) {
+    using graph::OptimizerKind;
+    spec->groups = {{"w1", {.kind = OptimizerKind::kRowwiseAdagrad, .sparse = true}},
+                    {"w2", {.kind = OptimizerKind::kRmsProp, .momentum = 0.5}},
+                    {"b*", {.kind = OptimizerKind::kAdagrad, .epsilon = 1e-10}}};
+    spec->loss.class_weights = std::vector<double>(10, 0.5);
+    spec->metrics.push_back({graph::MetricKind::kMacroF1});
+    spec->metrics.push_back({graph::MetricKind::kPerplexity});
+  };
   subjects[1].also = [](runtime::JobSpec* spec) {
     spec->clip.norm = 0.5;  // updates wait for all gradients
     spec->schedule.kind = runtime::ScheduleKind::kPlateau;

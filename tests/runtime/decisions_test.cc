@@ -87,6 +87,49 @@ TEST(Decisions, EarlyStoppingEndsAJobAsIfItsEndHadBeenKnown) {
   ExpectSame(kept.result->slots, then.result->slots);
 }
 
+TEST(Decisions, BothTheBestStateAndTheLastAreKept) {
+  JobSpec spec = Job(20);
+  spec.early = {.metric = {.name = "val/loss", .better = runtime::Better::kHigher}, .patience = 3};
+  spec.keep = runtime::Keep::kBest;
+  const Ran best = Train(spec);
+  spec.keep = runtime::Keep::kLast;
+  const Ran last = Train(spec);
+  spec.keep = runtime::Keep::kBestAndLast;
+  const Ran both = Train(spec);
+  ExpectSame(both.result->weights, best.result->weights);
+  ExpectSame(both.result->slots, best.result->slots);
+  ASSERT_NE(both.result->last, nullptr);
+  ExpectSame(both.result->last->weights, last.result->weights);
+  ExpectSame(both.result->last->slots, last.result->slots);
+  EXPECT_EQ(best.result->last, nullptr);
+  EXPECT_EQ(last.result->last, nullptr);
+}
+
+TEST(Decisions, DeviceTimeEndsAJobAfterTheStepsThatArePrepared) {
+  const auto engine = MakeSimEngine(GiB(1));
+  const auto ran = [&](std::optional<Micros> limit) {
+    JobSpec spec = Job(400);
+    spec.stop.device_time = limit;
+    const auto job = engine->Submit(spec);
+    EXPECT_TRUE(job.ok()) << job.status();
+    const JobInfo info = WaitUntilFinal(*engine, *job);
+    EXPECT_EQ(info.state, JobState::kSucceeded) << info.message;
+    return info;
+  };
+  const JobInfo whole = ran(std::nullopt);
+  EXPECT_EQ(whole.step, 400);
+  const JobInfo part = ran(whole.elapsed / 4);
+  EXPECT_GT(part.step, 50);
+  EXPECT_LT(part.step, 300);
+  EXPECT_EQ(part.step, part.total_steps);
+  EXPECT_THAT(part.message, HasSubstr("of device time"));
+  EXPECT_EQ(ran(whole.elapsed * 2).step, 400);
+  JobSpec alone = Job(4);
+  alone.stop = {.device_time = Micros(1000)};
+  EXPECT_THAT(std::string(engine->Submit(alone).status().message()),
+              HasSubstr("device_time goes with steps, epochs or samples"));
+}
+
 TEST(Decisions, APlateauLowersTheRateOfTheStepsThatFollow) {
   JobSpec spec = Job(20);
   spec.schedule.kind = runtime::ScheduleKind::kPlateau;

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 #include "device/device.h"
 #include "graph/text.h"
 #include "runtime/prepare.h"
@@ -296,6 +297,37 @@ TEST_F(HostileModels, WhatTheUserFreezesIsNoWarningAndWhatHasNoUseIsOne) {
   EXPECT_THAT(warnings("b", idle),
               ElementsAre("the loss does not depend on parameters u1, u2: not trained"));
   EXPECT_THAT(warnings("u*", idle), IsEmpty());
+}
+
+// Fine-tuning: the head of another model, which reinit draws, may lack or have another shape.
+TEST_F(HostileModels, WeightsOfAnotherHeadAreTakenWhereReinitDrawsIt) {
+  const auto warnings =
+      [&](graph::TensorMap weights,
+          std::vector<model::ReinitRule> reinit) -> absl::StatusOr<std::vector<std::string>> {
+    runtime::JobSpec spec = JobOf(Valid(), 4);
+    spec.model.weights = std::make_shared<const graph::TensorMap>(std::move(weights));
+    spec.model.reinit = std::move(reinit);
+    EBB_ASSIGN_OR_RETURN(
+        const auto prepared,
+        runtime::Prepare(std::move(spec), *device_, {.quantum = MiB(1), .memory = MiB(64)}));
+    return prepared->warnings;
+  };
+  const auto zeros = [](graph::Shape shape) {
+    return graph::HostTensor::Zeros({graph::DType::kF32, std::move(shape)});
+  };
+  const graph::TensorMap other = {
+      {"f.b", zeros({7})},
+      {"bn.num_batches_tracked", graph::HostTensor::Zeros({graph::DType::kI64, {}})}};
+  const auto refused = warnings(other, {});
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("'f.b' is f32[7], the model has f32[10]; draw it anew with model.reinit: "
+                        "{\"f.b\": default}"));
+  const auto head = warnings(other, {{"f.*", "default"}});
+  ASSERT_TRUE(head.ok()) << head.status();
+  EXPECT_THAT((*head)[0], HasSubstr("model.weights lacks"));
+  const auto all = warnings(other, {{"*", "default"}});
+  ASSERT_TRUE(all.ok()) << all.status();
+  EXPECT_THAT(*all, ::testing::Not(::testing::Contains(HasSubstr("model.weights lacks"))));
 }
 
 }  // namespace

@@ -1,0 +1,59 @@
+// What a job leaves when it has come to its end.
+#include "runtime/engine_loop.h"
+#include "runtime/resident.h"
+
+namespace ebb::runtime {
+namespace {
+
+// Of the state that the image holds.
+std::shared_ptr<JobResult> ResultOf(const PreparedJob& job, const std::vector<char>& image) {
+  auto result = std::make_shared<JobResult>();
+  result->weights = TensorsOf(job, image, graph::Role::kParam);
+  result->weights.merge(TensorsOf(job, image, graph::Role::kBuffer));
+  result->slots = TensorsOf(job, image, graph::Role::kOptState);
+  for (auto& [name, tensor] : result->weights) {
+    const auto average = result->slots.find(graph::AverageOf(name));
+    if (average != result->slots.end()) tensor = average->second;
+  }
+  result->onnx = job.spec.model.onnx;
+  return result;
+}
+
+}  // namespace
+
+// The last step is complete: what it left is copied to the host, and the job is done.
+void EngineLoop::BeginSnapshot(ActiveJob& job) {
+  job.snapshotting = true;
+  const Bytes bytes = job.prepared->resident.state_end;
+  if (!device_->spec().computes) {
+    CopyImage(job, ImageWay::kDown, job.prepared->host_image->base(), bytes);
+    AfterCopies(job, [this](ActiveJob& job) {
+      EndJob(job.id, JobState::kSucceeded, EndReason::kNone, "");
+    });
+    return;
+  }
+  const Keep keep = job.prepared->spec.keep;
+  if (keep == Keep::kBest) {  // it is there already
+    AfterCopies(job, [this](ActiveJob& job) { Succeed(job, job.prepared->best, nullptr); });
+    return;
+  }
+  auto image = std::make_shared<std::vector<char>>(bytes.count());
+  CopyImage(job, ImageWay::kDown, image->data(), bytes);
+  AfterCopies(job, [this, image, keep](ActiveJob& job) {
+    if (keep == Keep::kLast) return Succeed(job, *image, nullptr);
+    Succeed(job, job.prepared->best, image.get());
+  });
+}
+
+void EngineLoop::Succeed(ActiveJob& job, const std::vector<char>& image,
+                         const std::vector<char>* last) {
+  const std::shared_ptr<JobResult> result = ResultOf(*job.prepared, image);
+  result->keep = job.prepared->spec.keep;
+  if (last != nullptr) result->last = ResultOf(*job.prepared, *last);
+  result->held = std::move(job.prepared->host_share);
+  if (result->held) result->held->Shrink(job.prepared->ResultBytes(device_->spec()));
+  Publish(job, [&](Board::Record& record) { record.result = result; });
+  EndJob(job.id, JobState::kSucceeded, EndReason::kNone, "");
+}
+
+}  // namespace ebb::runtime
