@@ -8,10 +8,14 @@ ActiveJob::ActiveJob(std::unique_ptr<PreparedJob> p)
     : prepared(std::move(p)),
       sequence(prepared->steps),
       schedule(prepared->spec.schedule),
+      scheduled_steps(prepared->steps.total_steps),
       judge(prepared->spec),
       device_time_limit(prepared->spec.stop.device_time) {
   for (size_t program = 0; program < caches.size(); ++program) {
     caches[program]->order.reserve(prepared->sources[program].rows.size());
+  }
+  if (prepared->feed != nullptr) {
+    caches[0]->order.reserve(static_cast<size_t>(prepared->feed->rows()));
   }
   if (const auto& evaluation = prepared->programs()[1]; evaluation != nullptr) {
     const auto rows = static_cast<int64_t>(prepared->sources[1].rows.size());

@@ -39,6 +39,8 @@ struct ActiveJob {
   std::unique_ptr<PreparedJob> prepared;
   StepSequence sequence;
   ScheduleSpec schedule;  // live: an update or an evaluation may change it
+  // The end that `schedule` goes by. Not where its feed ends: that becomes known at any time.
+  int64_t scheduled_steps = 0;
   Judge judge;
   std::string stop_note, best_note;  // what evaluations have decided, in words
   double weight = 1;
@@ -78,6 +80,11 @@ struct ActiveJob {
   bool paused = false;
   bool draining = false;  // its sequence is over, or it has been ended: starts no step
   bool snapshotting = false;
+  // For which batch of its client's it waits, on the engine's clock from when; -1: for none.
+  struct Hunger {
+    int64_t batch = -1;
+    Micros since;
+  } hunger;
 
   MetricSums step_sums, epoch_sums, eval_sums;
   std::vector<std::vector<char>> spare_metrics;  // StepRun::metrics of steps that are complete

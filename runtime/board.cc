@@ -14,10 +14,11 @@ absl::StatusOr<const Board::Record*> Board::Find(JobId job) const {
   return &it->second;
 }
 
-void Board::Add(JobInfo info) {
+void Board::Add(JobInfo info, std::shared_ptr<Feed> feed) {
   MutexLock lock(&mu_);
-  const JobId id = info.id;
-  records_[id].info = std::move(info);
+  Record& record = records_[info.id];
+  record.info = std::move(info);
+  record.feed = std::move(feed);
 }
 
 void Board::Remove(JobId job) {
@@ -52,6 +53,16 @@ absl::StatusOr<std::vector<MetricPoint>> Board::Metrics(JobId job, size_t from) 
   MutexLock lock(&mu_);
   EBB_ASSIGN_OR_RETURN(const Record* record, Find(job));
   return record->metrics.From(from);
+}
+
+absl::StatusOr<std::shared_ptr<Feed>> Board::FeedOf(JobId job) const {
+  MutexLock lock(&mu_);
+  EBB_ASSIGN_OR_RETURN(const Record* record, Find(job));
+  if (record->feed != nullptr) return record->feed;
+  return absl::FailedPreconditionError(
+      absl::StrCat("job j-", job.value(),
+                   " takes no batches: only jobs with data.train: {feed: client, ...} "
+                   "do, on a device that computes"));
 }
 
 absl::StatusOr<std::shared_ptr<const JobResult>> Board::Result(JobId job) const {

@@ -22,9 +22,10 @@ class Board {
     JobInfo info;
     MetricLog metrics;
     std::shared_ptr<const JobResult> result;
+    std::shared_ptr<Feed> feed;  // null: the job is not fed by its client
   };
 
-  void Add(JobInfo info);
+  void Add(JobInfo info, std::shared_ptr<Feed> feed);
   void Remove(JobId job);
   // Changes a record under the lock and tells those who wait. No-op for an unknown job.
   void Change(JobId job, const std::function<void(Record&)>& change);
@@ -32,6 +33,7 @@ class Board {
   absl::StatusOr<JobInfo> Get(JobId job) const;
   std::vector<JobInfo> List() const;
   absl::StatusOr<std::vector<MetricPoint>> Metrics(JobId job, size_t from) const;
+  absl::StatusOr<std::shared_ptr<Feed>> FeedOf(JobId job) const;
   absl::StatusOr<std::shared_ptr<const JobResult>> Result(JobId job) const;
   absl::StatusOr<JobInfo> WaitForChange(JobId job, uint64_t seen, absl::Time deadline) const;
   Bytes ResultBytes() const;

@@ -68,6 +68,9 @@ class EngineImpl final : public Engine {
                                         absl::Time deadline) const override {
     return board_.WaitForChange(job, seen, deadline);
   }
+  absl::StatusOr<std::shared_ptr<Feed>> FeedOf(JobId job) const override {
+    return board_.FeedOf(job);
+  }
   absl::StatusOr<std::shared_ptr<const JobResult>> Result(JobId job) const override {
     return board_.Result(job);
   }
@@ -120,8 +123,10 @@ class EngineImpl final : public Engine {
   absl::Status TakeHost(PreparedJob* job) const {
     if (!options_.host_budget) return absl::OkStatus();
     job->host_share = std::make_shared<HostBudget::Share>(*options_.host_budget);
-    EBB_RETURN_IF_ERROR(job->host_share->Grow(job->HostBytes(device_->spec()),
-                                              "what the job stages and leaves as its result"));
+    EBB_RETURN_IF_ERROR(job->host_share->Grow(
+        job->HostBytes(device_->spec()),
+        job->feed == nullptr ? "what the job stages and leaves as its result"
+                             : "what the job is fed, stages and leaves as its result"));
     // Where the host has no room for its state, the job may still run with all of it resident.
     const bool needs_image = device_->spec().computes && job->ladder.size() > 1;
     if (needs_image && !job->host_share->Grow(job->resident.bytes).ok()) job->ladder.resize(1);

@@ -17,6 +17,7 @@
 #include "device/device.h"
 #include "runtime/co_run.h"
 #include "runtime/estimate.h"
+#include "runtime/feed.h"
 #include "runtime/host_budget.h"
 #include "runtime/job.h"
 #include "runtime/launch_report.h"
@@ -180,6 +181,9 @@ class Engine {
   virtual absl::Status Resume(JobId job) = 0;
   // Forgets a final job and frees its result.
   virtual absl::Status Forget(JobId job) = 0;
+
+  // Where the job's client pushes its batches. FailedPrecondition: the job reads files, or no data.
+  virtual absl::StatusOr<std::shared_ptr<Feed>> FeedOf(JobId job) const = 0;
 
   // Parameters, buffers and optimizer slots of a job that has succeeded, at its last step boundary.
   // FailedPrecondition otherwise: a cancelled or failed job stops within a step, and a device that

@@ -64,7 +64,8 @@ JobId EngineLoop::Submit(std::unique_ptr<PreparedJob> prepared) {
   info.submitted = absl::Now();
   info.started = absl::InfinitePast();
   info.finished = absl::InfinitePast();
-  board_->Add(std::move(info));
+  board_->Add(std::move(info), job->prepared->feed);
+  ListenToFeed(*job);
 
   jobs_.emplace(id, std::move(job));
   waiting_.push_back(id);
@@ -159,6 +160,11 @@ void EngineLoop::StageNext(ActiveJob& job, int slot) {
                        .cache = job.caches[program],
                        .epoch = item->kind == StepKind::kTrain ? item->epoch : 0,
                        .batch = item->batch};
+  if (item->kind == StepKind::kTrain && job.prepared->feed != nullptr) {
+    request.fed = job.prepared->feed->Take(item->step);
+    request.source = request.fed.get();
+    request.epoch = request.batch = 0;  // it is all of its source
+  }
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
     request.out.push_back(job.Staged(slot, offsets[i]));
   }
@@ -183,25 +189,29 @@ void EngineLoop::StageNext(ActiveJob& job, int slot) {
 
 void EngineLoop::Pump(ActiveJob& job) {
   if (!job.uploaded || job.draining) return;
+  HearFeed(job);
+  if (job.draining) return;
+  // A copy decides whether there is a next step, so that the sequence stays a pure generator.
+  const auto next = [&] { return StepSequence(job.sequence).Next(); };
   for (int slot = 0; slot < kSlots; ++slot) {
     if (job.slot_busy[slot]) continue;
-    // A copy decides whether there is a next step, so that the sequence stays a pure generator.
-    StepSequence ahead = job.sequence;
-    if (!ahead.Next()) break;
+    const std::optional<StepItem> item = next();
+    if (!item || !HasBatch(job, *item)) break;
     StageNext(job, slot);
   }
   FetchAhead(job);
   if (job.paused || job.ready || job.enqueuing != nullptr) return;
   if (!job.staged.empty()) {
-    StepRun& next = *job.staged.front();
-    if (!next.staged) return;
-    if (next.item.kind == StepKind::kTrain) {
-      next.item.lr = LearningRate(job.schedule, next.item.step, job.sequence.shape().total_steps);
+    StepRun& first = *job.staged.front();
+    if (!first.staged) return;
+    if (first.item.kind == StepKind::kTrain) {
+      first.item.lr = LearningRate(job.schedule, first.item.step, job.scheduled_steps);
     }
     job.ready = true;
-    scheduler_->Ready(job.id, static_cast<int>(next.item.kind));
+    scheduler_->Ready(job.id, static_cast<int>(first.item.kind));
     return;
   }
+  if (next()) return;  // its client has not sent the batch yet
   if (job.running.empty() && job.outstanding == 0 && !job.snapshotting) BeginSnapshot(job);
 }
 
@@ -245,6 +255,7 @@ void EngineLoop::FinishStep(ActiveJob& job) {
   if (run->item.kind == StepKind::kTrain) {
     job.steps_done = ++steps_done;
     job.rate.Step(job.last_step_end);
+    if (job.prepared->feed != nullptr) job.prepared->feed->SetSteps(steps_done);
   }
   double loss = 0;
   std::vector<MetricPoint> points = Measure(job, *run, &loss);
@@ -293,6 +304,7 @@ void EngineLoop::EndJob(JobId id, JobState state, EndReason reason, const std::s
   }
   Log(LogLevel::kInfo, "job j-%d (%s) %s%s%s", id.value(), job->prepared->spec.name, Name(state),
       message.empty() ? "" : ": ", message);
+  const std::shared_ptr<Feed> feed = job->prepared->feed;
   ended_.push_back(std::move(job));
   recut_wanted_ = true;
   board_->Change(id, [&](Board::Record& record) {
@@ -308,6 +320,7 @@ void EngineLoop::EndJob(JobId id, JobState state, EndReason reason, const std::s
     record.info.eta.reset();
     record.info.lane = LaneId();
   });
+  if (feed != nullptr) feed->Finish(state, message);
 }
 
 void EngineLoop::Retire() {

@@ -23,7 +23,7 @@ void EngineLoop::ActOnEvaluation(ActiveJob& job, const std::map<std::string, dou
     job.best_note = absl::StrCat("its result is its state after step ", job.steps_done);
   }
   if (judgement.stop) {
-    job.sequence.SetTotalSteps(job.steps_done);
+    MoveEnd(job, job.steps_done);
     job.stop_note =
         absl::StrCat("stopped early after step ", job.steps_done, ": ", job.judge.WhyStopped());
   }
@@ -44,7 +44,7 @@ void EngineLoop::CheckDeviceTime(ActiveJob& job) {
   if (!job.device_time_limit || job.device_time < *job.device_time_limit) return;
   job.device_time_limit.reset();
   if (job.sequence.steps_handed_out() >= job.sequence.shape().total_steps) return;
-  job.sequence.SetTotalSteps(job.sequence.steps_handed_out());
+  MoveEnd(job, job.sequence.steps_handed_out());
   const int64_t end = job.sequence.shape().total_steps;
   job.stop_note = absl::StrCat("ends at its step ", end, ": it has had ",
                                absl::FormatDuration(absl::Microseconds(job.device_time.count())),

@@ -269,6 +269,7 @@ void EngineLoop::Refresh() {
   const Micros now = clock_.Now();
   if (now - last_refresh_ < Micros(100'000)) return;
   last_refresh_ = now;
+  WatchFeeds(now);
   const Micros device_now = device_->Now();
   const std::map<JobId, Wait> waits = Waits();
   double busy = 0;
@@ -294,9 +295,7 @@ void EngineLoop::Refresh() {
             absl::Seconds(static_cast<double>(info.total_steps - info.step) / steps_per_second);
       }
       const auto wait = waits.find(job->id);
-      info.why = wait != waits.end() ? wait->second.text
-                 : job->paused       ? "paused"
-                                     : WhyText(job->id);
+      info.why = wait != waits.end() ? wait->second.text : job->paused ? "paused" : WhyText(*job);
       if (wait != waits.end() && wait->second.left) {
         info.eta = absl::Microseconds(wait->second.left->count());
       }

@@ -145,7 +145,7 @@ class EngineLoop {
   void AwaitTurn(const scheduler::Decision& decision, device::StreamId stream, Launch* launch);
   void AwaitOthers(device::StreamId stream, const Launch& launch);
   void ApplyTurns();
-  std::string WhyText(JobId job) const;
+  std::string WhyText(const ActiveJob& job) const;
 
   // engine_jobs.cc: a job's life.
   void Pump(ActiveJob& job);  // stages batches, makes the next step ready, ends the job
@@ -175,6 +175,15 @@ class EngineLoop {
   void BeginSnapshot(ActiveJob& job);
   // With the images of the states that are its result, and that are kept beside it, if any.
   void Succeed(ActiveJob& job, const std::vector<char>& image, const std::vector<char>* last);
+
+  // engine_feed.cc: jobs whose batches their clients push.
+  void ListenToFeed(const ActiveJob& job);
+  bool HasBatch(const ActiveJob& job, const StepItem& item) const;
+  bool HearFeed(ActiveJob& job);  // where it ends, if that is news; may end the job
+  // The batch for which it waits at a step's start, holding nothing of its lane.
+  std::optional<int64_t> HungersFor(const ActiveJob& job) const;
+  void WatchFeeds(Micros now);  // ends jobs that have waited for too long
+  void MoveEnd(ActiveJob& job, int64_t total_steps);
 
   // engine_judge.cc: what changes a job's course.
   void CheckDeviceTime(ActiveJob& job);  // may move its end

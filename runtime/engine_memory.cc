@@ -292,11 +292,13 @@ MemoryReport EngineLoop::Memory() const {
 }
 
 std::map<std::string, Bytes> EngineLoop::HostMemory() const {
-  Bytes data, staging, reserved, streamed, images;
+  Bytes data, staging, reserved, streamed, images, fed;
   std::vector<const data::DataSet*> seen;
   for (const auto& [id, job] : jobs_) {
     staging += job->prepared->StagingOnHost();
-    reserved += job->prepared->HostBytes(device_->spec()) - job->prepared->StagingOnHost();
+    fed += job->prepared->FeedOnHost();
+    reserved += job->prepared->HostBytes(device_->spec()) - job->prepared->StagingOnHost() -
+                job->prepared->FeedOnHost();
     const Bytes on_host = job->prepared->plan().placement.host_bytes();
     streamed += on_host;
     images += job->prepared->ImageBytes(device_->spec()) - on_host;
@@ -312,12 +314,13 @@ std::map<std::string, Bytes> EngineLoop::HostMemory() const {
       {"data sets", data}, {"results", results}, {"streamed state", streamed}};
   if (device_->spec().computes) host["images of state"] = images;
   if (!device_->spec().host_memory) host["staging"] = staging;
+  if (fed > Bytes(0)) host["fed batches"] = fed;
   if (const auto& budget = options_.host_budget) {
     const Bytes taken = budget->taken();
     host["reserved for results"] = reserved;
     // Models, weights, indices, what is being read, and what jobs leave that are just ending.
     host["other files"] =
-        std::max(taken - data - results - staging - reserved - streamed - images, Bytes(0));
+        std::max(taken - data - results - staging - reserved - streamed - images - fed, Bytes(0));
     host["free"] = budget->limit() - taken;
   }
   return host;

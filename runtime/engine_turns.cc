@@ -38,11 +38,15 @@ void EngineLoop::ApplyTurns() {
   }
 }
 
-std::string EngineLoop::WhyText(JobId job) const {
-  std::string why = scheduler_->Why(job);  // not const: it is moved out
-  const std::optional<JobId> other = scheduler_->WhoseTurn(job);
+std::string EngineLoop::WhyText(const ActiveJob& job) const {
+  if (const auto batch = HungersFor(job)) {
+    return absl::StrCat("waits for data from its client (batch ", *batch, "; ",
+                        job.prepared->feed->LinkInWords(), ")");
+  }
+  std::string why = scheduler_->Why(job.id);  // not const: it is moved out
+  const std::optional<JobId> other = scheduler_->WhoseTurn(job.id);
   if (!other || !absl::StartsWith(why, "takes turns")) return why;
-  const std::string words = co_run_->Words(job, *other);
+  const std::string words = co_run_->Words(job.id, *other);
   return words.empty() ? why : absl::StrCat(why, ": ", words);
 }
 

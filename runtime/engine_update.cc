@@ -21,7 +21,9 @@ absl::Status CheckUpdate(const JobUpdate& update, const ActiveJob& job) {
     return absl::InvalidArgumentError("stop: give steps, epochs or samples");
   }
   if (update.stop && update.stop->epochs && job.prepared->steps.batches_per_epoch == 0) {
-    return absl::InvalidArgumentError("stop: the job has no data, so no epochs; give steps");
+    return absl::InvalidArgumentError(job.prepared->feed == nullptr
+                                          ? "stop: the job has no data, so no epochs; give steps"
+                                          : "stop: a feed has no epochs; give steps or samples");
   }
   if (update.stop && job.snapshotting) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -55,15 +57,19 @@ absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
     if (update.weight || update.priority || update.max_in_flight) co_run_->Retry(id);
   }
   std::string note;
+  bool feed_ends_it = false;
   if (update.stop) {
     const int64_t steps = TotalSteps(*update.stop, job->prepared->steps.batches_per_epoch,
                                      job->prepared->spec.StepRows());
-    job->sequence.SetTotalSteps(steps);
+    MoveEnd(*job, steps);
+    job->scheduled_steps = job->sequence.shape().total_steps;
     note = EndInWords(steps, job->sequence.shape().total_steps, job->steps_done);
     job->device_time_limit = update.stop->device_time;
+    feed_ends_it = HearFeed(*job);
+    if (job->draining) return absl::OkStatus();
   }
   Publish(*job, [&](Board::Record& record) {
-    if (update.stop) record.info.message = note;
+    if (update.stop && !feed_ends_it) record.info.message = note;
     record.info.weight = job->weight;
     record.info.priority = job->priority;
     record.info.max_in_flight = ParamsOf(*job).max_in_flight;

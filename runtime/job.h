@@ -37,9 +37,17 @@ struct ModelSpec {
   model::ImportOptions import;  // batch_size is set from the job's
 };
 
+// Batches that the job's client pushes (runtime/feed.h).
+struct FeedSpec {
+  std::map<std::string, graph::TensorType> schema;  // of one row, by field
+  // A job that has waited for a batch for so long fails.
+  absl::Duration timeout = absl::InfiniteDuration();
+};
+
 struct DataSource {
   std::shared_ptr<const data::DataSet> data;
   std::optional<data::ImageField> image;  // the field whose rows are images
+  std::optional<FeedSpec> feed;           // in the place of data, for training
   std::vector<int64_t> rows;              // indices that count; empty = all
   // What the rows come from, where someone counts who holds it.
   std::shared_ptr<const std::vector<int64_t>> index;

@@ -182,9 +182,40 @@ absl::Status BindData(const JobSpec& spec, const DataSource& source, data::Batch
   return source.data == nullptr ? absl::OkStatus() : data::Validate(*batches);
 }
 
+// A feed has no epochs.
+absl::Status CheckFeed(const JobSpec& spec) {
+  if (spec.val && spec.val->feed) {
+    return absl::InvalidArgumentError(
+        "data.val: only training is fed; give the validation data as a file (data.val.file)");
+  }
+  if (!spec.train.feed) return absl::OkStatus();
+  if (spec.stop.epochs) {
+    return absl::InvalidArgumentError("stop.epochs: a feed has no epochs; give steps or samples");
+  }
+  if (spec.evaluate.every_epochs) {
+    return absl::InvalidArgumentError("evaluate.every: a feed has no epochs; give steps");
+  }
+  if (!(spec.train.feed->timeout > absl::ZeroDuration())) {
+    return absl::InvalidArgumentError("data.train.feed_timeout must be positive");
+  }
+  return absl::OkStatus();
+}
+
+// Its schema is held against the model also where no batch will come.
+absl::Status MakeFeed(const JobSpec& spec, const DeviceSpec& device, PreparedJob* job) {
+  auto feed = Feed::Create(*spec.train.feed, job->sources[0]);
+  if (!feed.ok()) return Annotate(feed.status(), "data.train");
+  if (device.computes) {
+    job->feed = *std::move(feed);
+  } else {
+    job->warnings.push_back("a simulated device reads no data: the job waits for no batches");
+  }
+  return absl::OkStatus();
+}
+
 // Without data there are no epochs; where nothing is computed that is all that is missed.
 absl::Status CheckData(const JobSpec& spec, const DeviceSpec& device) {
-  if (spec.train.data != nullptr) return absl::OkStatus();
+  if (spec.train.data != nullptr || spec.train.feed) return absl::OkStatus();
   if (device.computes) return absl::InvalidArgumentError("data.train is missing");
   if (spec.val) return absl::InvalidArgumentError("data.val needs data.train");
   if (spec.stop.epochs || !spec.stop.steps) {
@@ -214,13 +245,14 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
   EBB_RETURN_IF_ERROR(CheckAccumulate(spec));
   EBB_RETURN_IF_ERROR(CheckMicroBatches(spec));
   EBB_RETURN_IF_ERROR(CheckDecisions(spec));
+  EBB_RETURN_IF_ERROR(CheckFeed(spec));
   return purpose == Purpose::kSizes ? absl::OkStatus() : CheckData(spec, device);
 }
 
 }  // namespace
 
 Bytes PreparedJob::HostBytes(const DeviceSpec& device) const {
-  Bytes bytes = StagingOnHost() + ResultBytes(device);
+  Bytes bytes = StagingOnHost() + FeedOnHost() + ResultBytes(device);
   if (programs()[1] == nullptr || !device.computes) return bytes;
   return bytes + ScoreBytes(*programs()[1], static_cast<int64_t>(sources[1].rows.size()));
 }
@@ -253,6 +285,7 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
   EBB_RETURN_IF_ERROR(Annotate(BindData(spec, spec.train, data::BatchSource::Order::kShuffled,
                                         steps[0].get(), &job->sources[0]),
                                "data.train"));
+  if (spec.train.feed) EBB_RETURN_IF_ERROR(MakeFeed(spec, device.spec(), job.get()));
   if (spec.val) {
     EBB_ASSIGN_OR_RETURN(Graph eval, graph::BuildEvalGraph(imported.graph, training));
     graph::ReadAverages(steps[0]->graph, &eval);
@@ -275,7 +308,9 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
   job->steps.total_steps = TotalSteps(spec.stop, job->steps.batches_per_epoch, spec.StepRows());
   job->steps.eval_every_steps = spec.evaluate.every_steps;
   job->steps.eval_every_epochs = spec.evaluate.every_epochs;
-  if (!spec.evaluate.every_steps && !spec.evaluate.every_epochs) job->steps.eval_every_epochs = 1;
+  if (!spec.evaluate.every_steps && !spec.evaluate.every_epochs && !spec.train.feed) {
+    job->steps.eval_every_epochs = 1;
+  }
   job->steps.evaluations_decide = EvaluationsDecide(spec) && device.spec().computes;
   if (EvaluationsDecide(spec) && !device.spec().computes) {
     job->warnings.push_back(

@@ -13,6 +13,7 @@
 #include "data/dataset.h"
 #include "device/device.h"
 #include "graph/graph.h"
+#include "runtime/feed.h"
 #include "runtime/host_budget.h"
 #include "runtime/host_buffer.h"
 #include "runtime/job.h"
@@ -34,6 +35,7 @@ struct PreparedJob {
   // compute.
   graph::TensorMap weights;
   std::array<data::BatchSource, 2> sources;
+  std::shared_ptr<Feed> feed;  // of training batches; null where they come from sources[0]
   ResidentLayout resident;
   // The levels of the memory ladder that have been made, the resident one first, and the one in
   // use. Changed by the engine's thread only.
@@ -90,7 +92,9 @@ struct PreparedJob {
     return host_image == nullptr ? Bytes(0) : resident.bytes;
   }
   Bytes StagingOnHost() const { return stages_in_pool ? Bytes(0) : slot_bytes * kSlots; }
-  // Of the host's while it runs: staged batches there, its result, and scores that it collects.
+  Bytes FeedOnHost() const { return feed == nullptr ? Bytes(0) : feed->HostBytes(); }
+  // Of the host's while it runs: staged batches there and fed ones, its result, and scores that it
+  // collects.
   Bytes HostBytes(const DeviceSpec& device) const;
 };
 

@@ -22,6 +22,7 @@ struct EpochCache {
 
 struct StageRequest {
   const data::BatchSource* source = nullptr;
+  std::shared_ptr<const data::BatchSource> fed;  // what `source` is, where the client pushes it
   std::shared_ptr<EpochCache> cache;
   int64_t epoch = 0;
   int64_t batch = 0;

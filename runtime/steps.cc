@@ -59,7 +59,8 @@ std::optional<StepItem> StepSequence::Next() {
   item.epoch = EpochOf(step_);
   item.batch = step_ - item.epoch * shape_.batches_per_epoch;
   ++step_;
-  item.last_of_epoch = EpochOf(step_) != item.epoch || step_ == shape_.total_steps;
+  item.last_of_epoch =
+      shape_.batches_per_epoch > 0 && (EpochOf(step_) != item.epoch || step_ == shape_.total_steps);
   if (EvalDueAfter(step_)) StartEval();
   return item;
 }

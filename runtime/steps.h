@@ -33,7 +33,7 @@ std::string EndInWords(int64_t asked, int64_t end, int64_t done);
 class StepSequence {
  public:
   struct Shape {
-    int64_t batches_per_epoch = 1;  // 0: there is no data, and there are no epochs
+    int64_t batches_per_epoch = 1;  // 0: there are no data, or a feed, and no epochs
     int64_t eval_batches = 0;       // 0: no validation
     int64_t total_steps = 0;
     std::optional<int64_t> eval_every_steps;

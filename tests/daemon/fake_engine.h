@@ -52,6 +52,7 @@ class FakeEngine final : public runtime::Engine {
   std::function<void()> before_submit;  // on the thread of the call
   runtime::MemoryReport memory;
   std::shared_ptr<const runtime::JobResult> result;
+  std::shared_ptr<runtime::Feed> feed;  // of every job
 
   // The interface.
   absl::StatusOr<JobId> Submit(runtime::JobSpec spec) override {
@@ -156,6 +157,12 @@ class FakeEngine final : public runtime::Engine {
     if (!runtime::IsFinal(Find(id)->info.state))
       return absl::FailedPreconditionError("the job runs");
     return result;
+  }
+  absl::StatusOr<std::shared_ptr<runtime::Feed>> FeedOf(JobId id) const override {
+    MutexLock lock(&mu_);
+    if (Find(id) == nullptr) return Missing(id);
+    if (feed != nullptr) return feed;
+    return absl::FailedPreconditionError(absl::StrCat("job ", id.value(), " takes no batches"));
   }
   runtime::MemoryReport Memory() const override { return memory; }
   runtime::OverlapReport Overlap() const override {

@@ -100,7 +100,7 @@ TEST(StepSequence, EvaluatesEveryFewSteps) {
 
 TEST(StepSequence, WithoutDataItCountsStepsAndNoEpochs) {
   StepSequence sequence({.batches_per_epoch = 0, .total_steps = 3});
-  EXPECT_EQ(Walk(sequence), "ttt.");
+  EXPECT_EQ(Walk(sequence), "ttt") << "no epoch ends";
   EXPECT_EQ(sequence.shape().Epochs(2), 0);
   for (int64_t i = 0; i < 3; ++i) {
     const auto item = sequence.Next();
