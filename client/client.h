@@ -61,6 +61,12 @@ class Client {
       const std::string& job, v1::FetchRequest::Format format, v1::FetchRequest::State state,
       const std::function<absl::Status(absl::string_view)>& sink);
 
+  // The call itself; FeedJob (client/feed.h) is what feeds a job. `context` must outlive it.
+  using FeedStream = grpc::ClientReaderWriterInterface<v1::FeedRequest, v1::FeedResponse>;
+  std::unique_ptr<FeedStream> Feed(grpc::ClientContext* context) { return stub_->Feed(context); }
+  // What a call's end means to people.
+  absl::Status Result(const grpc::Status& status) const;
+
   absl::StatusOr<v1::MemoryReport> Memory();
   absl::StatusOr<v1::DeviceReport> Device();
   absl::StatusOr<v1::ExplainReport> Explain(const std::string& job);
@@ -68,7 +74,6 @@ class Client {
   const std::string& address() const { return address_; }
 
  private:
-  absl::Status Result(const grpc::Status& status) const;
   absl::StatusOr<v1::StoredObject> Send(int fd, const std::string& path,
                                         const v1::PutRequest::Header& header);
 

@@ -45,6 +45,9 @@ class Service final : public v1::Ebb::Service {
   grpc::Status Fetch(grpc::ServerContext*, const v1::FetchRequest*,
                      grpc::ServerWriter<v1::FetchResponse>*) override;
 
+  grpc::Status Feed(grpc::ServerContext*,
+                    grpc::ServerReaderWriter<v1::FeedResponse, v1::FeedRequest>*) override;
+
   grpc::Status Memory(grpc::ServerContext*, const v1::MemoryRequest*, v1::MemoryReport*) override;
   grpc::Status Device(grpc::ServerContext*, const v1::DeviceRequest*, v1::DeviceReport*) override;
   grpc::Status Explain(grpc::ServerContext*, const v1::ExplainRequest*,
@@ -69,6 +72,8 @@ class Service final : public v1::Ebb::Service {
   grpc::Status Act(const Request& request, v1::Job* response, Action action) const;
   absl::Status WatchJob(const grpc::ServerContext& context, JobId job, int64_t from,
                         grpc::ServerWriter<v1::WatchResponse>* writer) const;
+  absl::Status FeedJob(grpc::ServerContext* context,
+                       grpc::ServerReaderWriter<v1::FeedResponse, v1::FeedRequest>* stream) const;
   absl::StatusOr<ObjectInfo> ReceiveObject(grpc::ServerReader<v1::PutRequest>* reader);
   absl::StatusOr<std::string> ResultFile(JobId job, v1::FetchRequest::Format format,
                                          v1::FetchRequest::State state) const;

@@ -43,6 +43,10 @@ constexpr absl::string_view kSupported[] = {"name",
                                             "data.train.sparse.pad_to",
                                             "data.train.sparse.pad_value",
                                             "data.train.sparse.truncate",
+                                            "data.train.feed",
+                                            "data.train.schema",
+                                            "data.train.feed_timeout.seconds",
+                                            "data.train.feed_timeout.nanos",
                                             "data.train.index",
                                             "data.train.label_column",
                                             "data.train.drop_last",
@@ -226,8 +230,7 @@ const SupportedValues kSupportedValues[] = {
 const absl::flat_hash_map<absl::string_view, absl::string_view>& Advice() {
   static const auto* const advice = new absl::flat_hash_map<absl::string_view, absl::string_view>{
       {"data.train.batches", "an epoch reads all that range and index leave"},
-      {"data.train.feed", "store the data as a file"},
-      {"data.val.feed", "store the data as a file"},
+      {"data.val.feed", "only training is fed; store the validation data as a file"},
       {"data.val.batch_size", "evaluation uses the job's batch_size"},
   };
   return *advice;

@@ -37,6 +37,7 @@ absl::StatusOr<runtime::JobUpdate> UpdateFromWire(const v1::UpdateRequest& reque
 
 // "j-17".
 std::string JobLabel(JobId id);
+v1::Job::State StateToWire(runtime::JobState state);
 v1::Job ToWire(const runtime::JobInfo& info);
 v1::MetricPoint ToWire(const runtime::MetricPoint& point);
 v1::MemoryReport ToWire(const runtime::MemoryReport& memory, const runtime::OverlapReport& overlap);

@@ -8,6 +8,7 @@
 #include "daemon/wire.h"
 #include "daemon/wire_augment.h"
 #include "daemon/wire_check.h"
+#include "daemon/wire_feed.h"
 #include "data/image_rows.h"
 #include "data/slice.h"
 #include "data/sparse.h"
@@ -107,8 +108,14 @@ absl::StatusOr<Reading> ReadingFromWire(absl::string_view field, const v1::DataS
     EBB_RETURN_IF_ERROR(FileFromWire(field, wire, &reading.file));
   } else if (wire.has_images()) {
     EBB_RETURN_IF_ERROR(CheckOnlyImages(field, wire));
+  } else if (wire.has_feed()) {
+    EBB_RETURN_IF_ERROR(CheckFedOnly(field, wire));
   } else {
-    return Invalid(absl::StrCat(field, " needs file, images or tokens"));
+    return Invalid(absl::StrCat(field, " needs file, images, tokens or feed"));
+  }
+  if (!wire.has_feed() && (wire.schema_size() > 0 || wire.has_feed_timeout())) {
+    return Invalid(absl::StrCat(field, wire.schema_size() > 0 ? ".schema" : ".feed_timeout",
+                                " is for a feed; remove it, or write feed: client"));
   }
   return reading;
 }
@@ -135,6 +142,10 @@ absl::StatusOr<runtime::DataSource> SourceFromWire(absl::string_view field,
                                                    const Reading& reading, Resolver* resolver,
                                                    Files files) {
   runtime::DataSource source{.batches = reading.batches};
+  if (wire.has_feed()) {
+    EBB_ASSIGN_OR_RETURN(source.feed, FeedFromWire(field, wire));
+    return source;
+  }
   if (files == Files::kModel) return source;
   auto loaded = wire.has_tokens()   ? resolver->LoadTokens(wire.tokens(), reading.tokens)
                 : wire.has_images() ? resolver->LoadImages(wire.images())
@@ -153,6 +164,11 @@ absl::StatusOr<runtime::DataSource> SourceFromWire(absl::string_view field,
 
 absl::Status Augment(absl::string_view field, const std::string& image,
                      const data::Transforms& transforms, runtime::DataSource* source) {
+  if (source->feed && !transforms.empty()) {
+    return Invalid(absl::StrCat(field,
+                                " is for files; the client of a feed sends what is trained "
+                                "on: remove it"));
+  }
   if (source->data == nullptr) return absl::OkStatus();
   if (source->data->images() == nullptr && transforms.empty()) return absl::OkStatus();
   auto found = data::ImageFieldOf(*source->data, image, transforms);

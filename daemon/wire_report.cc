@@ -20,26 +20,6 @@ void SetTime(absl::Time time, google::protobuf::Timestamp* wire) {
 }
 bool IsSet(absl::Time time) { return time > absl::UnixEpoch() && time != absl::InfiniteFuture(); }
 
-v1::Job::State StateToWire(runtime::JobState state) {
-  switch (state) {
-    case runtime::JobState::kPreparing:
-      return v1::Job::STATE_PREPARING;
-    case runtime::JobState::kQueued:
-      return v1::Job::STATE_QUEUED;
-    case runtime::JobState::kRunning:
-      return v1::Job::STATE_RUNNING;
-    case runtime::JobState::kPaused:
-      return v1::Job::STATE_PAUSED;
-    case runtime::JobState::kSucceeded:
-      return v1::Job::STATE_SUCCEEDED;
-    case runtime::JobState::kFailed:
-      return v1::Job::STATE_FAILED;
-    case runtime::JobState::kCancelled:
-      return v1::Job::STATE_CANCELLED;
-  }
-  return v1::Job::STATE_UNSPECIFIED;
-}
-
 v1::Job::Reason ReasonToWire(runtime::EndReason reason) {
   switch (reason) {
     case runtime::EndReason::kNone:
@@ -85,6 +65,26 @@ void StackToWire(const runtime::StackReport& stack, v1::MemoryReport::Stack* wir
 }
 
 }  // namespace
+
+v1::Job::State StateToWire(runtime::JobState state) {
+  switch (state) {
+    case runtime::JobState::kPreparing:
+      return v1::Job::STATE_PREPARING;
+    case runtime::JobState::kQueued:
+      return v1::Job::STATE_QUEUED;
+    case runtime::JobState::kRunning:
+      return v1::Job::STATE_RUNNING;
+    case runtime::JobState::kPaused:
+      return v1::Job::STATE_PAUSED;
+    case runtime::JobState::kSucceeded:
+      return v1::Job::STATE_SUCCEEDED;
+    case runtime::JobState::kFailed:
+      return v1::Job::STATE_FAILED;
+    case runtime::JobState::kCancelled:
+      return v1::Job::STATE_CANCELLED;
+  }
+  return v1::Job::STATE_UNSPECIFIED;
+}
 
 std::string JobLabel(JobId id) { return absl::StrCat("j-", id.value()); }
 

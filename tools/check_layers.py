@@ -20,7 +20,8 @@ LOWER["data"] = ["graph", "base"]
 LOWER["runtime"] = ["data", "model", "partitioner", "perfmodel", "device", "scheduler", "memory",
                     "graph", "base"]
 LOWER["proto"] = ["base"]
-LOWER["client"] = ["proto", "base"]
+# The command line pushes the rows of files, and reads them as the daemon does.
+LOWER["client"] = ["proto", "data", "graph", "base"]
 LOWER["daemon"] = ["runtime", "proto"] + LOWER["runtime"]
 # Around the layers: may see everything.
 FREE = {"tests", "bench", "examples"}

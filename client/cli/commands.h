@@ -40,6 +40,7 @@ struct Command {
 std::vector<Command> JobCommands();       // ps, show, update, cancel, pause, resume, rm, why
 std::vector<Command> SubmitCommands();    // submit, watch
 std::vector<Command> EstimateCommands();  // estimate
+std::vector<Command> FeedCommands();      // feed
 std::vector<Command> FileCommands();      // data, get
 std::vector<Command> ReportCommands();    // memory, device, explain
 

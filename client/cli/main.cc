@@ -18,8 +18,8 @@ namespace {
 
 std::vector<Command> AllCommands() {
   std::vector<Command> all;
-  for (auto commands :
-       {SubmitCommands(), EstimateCommands(), JobCommands(), FileCommands(), ReportCommands()}) {
+  for (auto commands : {SubmitCommands(), EstimateCommands(), JobCommands(), FeedCommands(),
+                        FileCommands(), ReportCommands()}) {
     all.insert(all.end(), commands.begin(), commands.end());
   }
   for (Command& command : all) {

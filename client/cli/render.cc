@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/units.h"
@@ -47,8 +48,10 @@ std::string Reason(const v1::Job& job) {
         proto::ShortName(*v1::Job::Reason_descriptor(), static_cast<int>(job.reason())), ": ",
         job.message());
   }
-  // A running job's waits between sub-models come and go: `ebb why` and `ebb show` tell them.
-  return job.state() == v1::Job::STATE_RUNNING ? "" : job.why();
+  // A running job's waits between sub-models come and go: `ebb why` and `ebb show` tell them. What
+  // its client lets it wait for is another matter.
+  const bool lasts = absl::StartsWith(job.why(), "waits for data from its client");
+  return job.state() == v1::Job::STATE_RUNNING && !lasts ? "" : job.why();
 }
 
 // One end of a lane as `width` characters from its end inwards: held, then waiting.

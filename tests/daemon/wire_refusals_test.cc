@@ -21,9 +21,10 @@ TEST_F(WireTest, WhatIsNotSupportedIsRefusedByName) {
       {"precision=bf16", "precision: bf16"},
       {"precision=tf32", "precision: tf32"},
       {"loss_scale.dynamic={}", "loss_scale"},
-      {"data.train.feed=client", "data.train.feed"},
+      {"data.val.feed=client", "data.val.feed"},
       {"data.train.batch_size=4", "data.train.batch_size"},
-      {"data.train.schema={a: f32}", "data.train.schema"},
+      {"data.val={file: x, schema: {a: f32}}", "data.val.schema"},
+      {"data.train={feed: client, schema: {a: ragged_i64}}", "data.train.schema.a: 'ragged_i64': "},
       {"data.val={file: x, batch_size: 4}", "data.val.batch_size"},
       {"data.train.batches=4", "data.train.batches"},
       {"data.train.drop_last=false", "data.train.drop_last: false"},
@@ -113,11 +114,10 @@ TEST(Supported, EveryLeafOfTheSchemaIsActedOnOrRefusedByItsName) {
     refused.insert(named);
   });
   EXPECT_GT(leaves, 100);
-  EXPECT_THAT(refused, testing::UnorderedElementsAre("data.train.feed", "data.train.batch_size",
-                                                     "data.train.batches", "data.train.schema",
-                                                     "data.val.feed", "data.val.batch_size",
-                                                     "data.val.schema", "data.val.drop_last",
-                                                     "checkpoint.every", "loss_scale"));
+  EXPECT_THAT(refused, testing::UnorderedElementsAre(
+                           "data.train.batch_size", "data.train.batches", "data.val.feed_timeout",
+                           "data.val.feed", "data.val.batch_size", "data.val.schema",
+                           "data.val.drop_last", "checkpoint.every", "loss_scale"));
 }
 
 TEST(Supported, AFieldOfANewerSchemaIsRefused) {
@@ -201,7 +201,17 @@ TEST_F(WireTest, ValuesOutOfRangeAreNamed) {
       {"data.train.range=[0, 1]", "data.train.range is for tokens"},
       {"data.train.token_type=u16", "data.train.token_type is for tokens"},
       {"data.val={file: x, batches: 0}", "data.val.batches is 0"},
-      {"data.train={}", "data.train needs file, images or tokens"},
+      {"data.train.schema={a: f32}", "data.train.schema is for a feed"},
+      {"data.train={feed: client, index: a}",
+       "data.train.index is for files, but this source is a feed"},
+      {"data.train={feed: client, schema: {a: 'f32[0]'}}",
+       "data.train.schema.a: 'f32[0]' is no type"},
+      {"data.train={feed: client, schema: {a: 'f32['}}", "'f32[' is no type; give f32, f64"},
+      {"data.train={feed: client, schema: {a: 'f32[65536,65536]'}}", "more than 2^30 elements"},
+      {"data.train={feed: client, schema: {a: int}}", "'int' is no type"},
+      {"data.train={feed: client, schema: {'a*': f32}}", "name each field"},
+      {"data.train={feed: client, feed_timeout: 0s}", "data.train.feed_timeout is 0"},
+      {"data.train={}", "data.train needs file, images, tokens or feed"},
   };
   for (const auto& [assignment, part] : bad) {
     EXPECT_THAT(ErrorOf(absl::StatusCode::kInvalidArgument, {assignment}), HasSubstr(part))

@@ -31,6 +31,26 @@ TEST_F(WireTest, TheSmallestSpecHasDefaults) {
   EXPECT_EQ(job.memory_max, Bytes(0));
 }
 
+TEST_F(WireTest, AFeedReachesTheNativeSpec) {
+  const runtime::JobSpec job = Native(
+      {"data={train: {feed: client, schema: {x: 'f32[3,8]', label: i64}, feed_timeout: 90s}, "
+       "val: {file: " +
+       root_.path() + "/val.csv}}"});
+  ASSERT_TRUE(job.train.feed.has_value());
+  EXPECT_EQ(job.train.data, nullptr);
+  EXPECT_EQ(ToString(job.train.feed->schema.at("x")), "f32[3,8]");
+  EXPECT_EQ(job.train.feed->schema.at("label"), (graph::TensorType{graph::DType::kI64, {}}));
+  EXPECT_EQ(job.train.feed->timeout, absl::Seconds(90));
+  ASSERT_TRUE(job.val.has_value());
+  EXPECT_EQ(job.val->data->rows(), 2);
+  const runtime::JobSpec patient = Native({"data={train: {feed: client, schema: {x: f32}}}"});
+  EXPECT_EQ(patient.train.feed->timeout, absl::InfiniteDuration());
+  EXPECT_THAT(
+      ErrorOf(absl::StatusCode::kInvalidArgument,
+              {"data={train: {feed: client, schema: {x: f32}}, augment: {train: [hflip]}}"}),
+      HasSubstr("data.augment.train is for files"));
+}
+
 TEST_F(WireTest, ImagesAndWhatIsDoneToThemReachTheNativeSpec) {
   const std::string png = TempDir::Read(EBB_SOURCE_DIR "/tests/data/fixtures/images/rgb.png");
   root_.Write("set/b/1.png", png);

@@ -1,0 +1,171 @@
+#include "client/feed.h"
+
+#include <algorithm>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/mutex.h"
+#include "base/status.h"
+#include "proto/text_fields.h"
+
+namespace ebb::client {
+namespace {
+
+// Rows of a batch go in messages of at most about so many bytes.
+constexpr int64_t kMessageBytes = 16 << 20;
+constexpr absl::Duration kRetry = absl::Milliseconds(200);
+
+// One call: a thread reads positions while the caller writes batches.
+class Connection {
+ public:
+  Connection(Client* client, const FeedOptions& options)
+      : options_(options), stream_(client->Feed(&context_)) {}
+  ~Connection() {
+    if (reader_.joinable()) {
+      context_.TryCancel();
+      reader_.join();
+    }
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // False where the call has ended: Finish() says why.
+  bool Begin(const std::string& job) {
+    v1::FeedRequest request;
+    request.mutable_header()->set_job(job);
+    if (!stream_->Write(request) || !stream_->Read(&position_)) return false;
+    reader_ = std::thread([this] { ReadAll(); });
+    return true;
+  }
+
+  v1::FeedResponse position() {
+    MutexLock lock(&mu_);
+    return position_;
+  }
+
+  // Waits for room for the batch; false when the call or the job has ended.
+  bool AwaitRoom(int64_t number) {
+    MutexLock lock(&mu_);
+    while (!over_ && position_.state() == v1::Job::STATE_UNSPECIFIED &&
+           number >= position_.next_batch() + position_.credits()) {
+      changed_.Wait(&mu_);
+    }
+    return !over_ && position_.state() == v1::Job::STATE_UNSPECIFIED;
+  }
+
+  bool Send(int64_t number, const FedBatch& batch) {
+    const int64_t rows = batch.empty() || batch[0].shape.empty() ? 0 : batch[0].shape[0];
+    int64_t bytes = 0;
+    for (const FedField& field : batch) bytes += static_cast<int64_t>(field.bytes.size());
+    const int64_t row_bytes = std::max<int64_t>(1, bytes / std::max<int64_t>(1, rows));
+    const int64_t at_once = std::max<int64_t>(1, kMessageBytes / row_bytes);
+    for (int64_t from = 0; from < std::max<int64_t>(1, rows); from += at_once) {
+      if (!SendRows(number, batch, from, std::min(rows, from + at_once), rows)) return false;
+    }
+    return true;
+  }
+
+  bool End(int64_t batches) {
+    v1::FeedRequest request;
+    request.mutable_end()->set_batches(batches);
+    return stream_->Write(request);
+  }
+
+  grpc::Status Finish() {
+    stream_->WritesDone();
+    if (reader_.joinable()) reader_.join();
+    return stream_->Finish();
+  }
+  void Break() { context_.TryCancel(); }
+
+ private:
+  bool SendRows(int64_t number, const FedBatch& batch, int64_t from, int64_t to, int64_t rows) {
+    v1::FeedRequest request;
+    v1::FeedRequest::Batch* const part = request.mutable_batch();
+    part->set_number(number);
+    part->set_more(to < rows);
+    for (const FedField& field : batch) {
+      v1::FeedRequest::Field* const out = part->add_fields();
+      out->set_name(field.name);
+      out->set_dtype(field.dtype);
+      out->mutable_shape()->Add(field.shape.begin(), field.shape.end());
+      if (from == 0 && to == rows) {
+        out->set_data(field.bytes);
+        continue;
+      }
+      out->set_shape(0, to - from);
+      const size_t row = field.bytes.size() / static_cast<size_t>(rows);
+      out->set_data(field.bytes.substr(static_cast<size_t>(from) * row,
+                                       static_cast<size_t>(to - from) * row));
+    }
+    return stream_->Write(request);
+  }
+
+  void ReadAll() {
+    v1::FeedResponse response;
+    while (stream_->Read(&response)) {
+      if (options_.told) options_.told(response);
+      MutexLock lock(&mu_);
+      position_ = response;
+      changed_.SignalAll();
+    }
+    MutexLock lock(&mu_);
+    over_ = true;
+    changed_.SignalAll();
+  }
+
+  const FeedOptions& options_;
+  grpc::ClientContext context_;
+  const std::unique_ptr<Client::FeedStream> stream_;
+  std::thread reader_;
+  Mutex mu_;
+  CondVar changed_;
+  v1::FeedResponse position_ ABSL_GUARDED_BY(mu_);
+  bool over_ ABSL_GUARDED_BY(mu_) = false;
+};
+
+absl::Status SendAll(Connection& connection, const BatchMaker& batches,
+                     const FeedOptions& options) {
+  for (int64_t n = connection.position().next_batch();; ++n) {
+    EBB_ASSIGN_OR_RETURN(const std::optional<FedBatch> batch, batches(n));
+    if (!batch) {
+      if (options.at_end == AtEnd::kEnd) connection.End(n);
+      break;
+    }
+    for (const FedField& field : *batch) {
+      v1::FeedRequest::Field name;
+      name.set_name(field.name);
+      EBB_RETURN_IF_ERROR(proto::CheckUtf8(name));
+    }
+    if (!connection.AwaitRoom(n) || !connection.Send(n, *batch)) break;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::FeedResponse> FeedJob(Client* client, const std::string& job,
+                                         const BatchMaker& batches, const FeedOptions& options) {
+  absl::Time give_up = absl::Now() + options.patience;
+  for (;;) {
+    Connection connection(client, options);
+    absl::Status mine;
+    if (connection.Begin(job)) {
+      const v1::FeedResponse begun = connection.position();
+      if (options.begun) mine = options.begun(begun);
+      if (mine.ok()) mine = SendAll(connection, batches, options);
+      give_up = absl::Now() + options.patience;
+    }
+    if (!mine.ok()) connection.Break();
+    const absl::Status status = client->Result(connection.Finish());
+    EBB_RETURN_IF_ERROR(mine);
+    if (status.ok()) return connection.position();
+    if (!absl::IsUnavailable(status) || absl::Now() > give_up) return status;
+    absl::SleepFor(kRetry);
+  }
+}
+
+}  // namespace ebb::client

@@ -1,0 +1,121 @@
+// Jobs fed through the real ebbd by the real ebb.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "tests/e2e/daemon_fixture.h"
+
+namespace ebb::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kDigits = kExamples + "/data/digits.csv.gz";
+constexpr char kFeed[] =
+    "data.train={feed: client, schema: {x: 'f32[64]', label: i64}, feed_timeout: 1m}";
+
+class FeedTest : public DaemonFixture {
+ protected:
+  FeedTest() : DaemonFixture({"--memory", "64MiB"}) {}
+  std::string SubmitFed(std::vector<std::string> sets = {}) const {
+    sets.insert(sets.begin(), {kFeed, "stop={steps: 60}", "evaluate.every=20 steps"});
+    return Submit("digits-mlp-adam", sets);
+  }
+  std::string HashOf(const std::string& job) const {
+    EXPECT_EQ(Ebb({"watch", job}).code, 0);
+    return EbbJson({"get", job, "--sha256"})["sha256"].get<std::string>();
+  }
+};
+
+TEST_F(FeedTest, FilesThatArePushedGiveTheWeightsOfFilesThatAreRead) {
+  const std::string read =
+      Submit("digits-mlp-adam", {"data.train={file: data/digits.csv.gz}", "stop={steps: 60}"});
+  const std::string fed = SubmitFed();
+  // The job file's seed.data.
+  const Outcome feed = Ebb({"feed", fed, kDigits, "--epochs", "9", "--shuffle", "2"});
+  EXPECT_EQ(feed.code, 0) << feed.error;
+  EXPECT_THAT(feed.output, HasSubstr(fed + " succeeded at step 60 after 60 batches of 64 rows"));
+  EXPECT_EQ(HashOf(fed), HashOf(read));
+  const std::string other = SubmitFed();
+  EXPECT_EQ(Ebb({"feed", other, kDigits, "--epochs", "9", "--shuffle", "3"}).code, 0);
+  EXPECT_NE(HashOf(other), HashOf(read));
+}
+
+TEST_F(FeedTest, AFeederThatIsKilledAndStartedAgainChangesNothing) {
+  const std::string whole = SubmitFed({"stop={steps: 400}"});
+  EXPECT_EQ(Ebb({"feed", whole, kDigits, "--epochs", "20", "--shuffle", "2"}).code, 0);
+  const std::string broken = SubmitFed({"stop={steps: 400}"});
+  Ebb({"pause", broken});  // so that the feeder is held back, and killed in the middle
+  {
+    Process feeder({kEbb, "feed", broken, kDigits, "--epochs", "20", "--shuffle", "2"},
+                   {"EBB_SERVER=" + socket()});
+    Ebb({"resume", broken});
+    WatchUntil(broken, [](const auto& update) { return update.job().step() >= 20; });
+    feeder.Signal(SIGKILL);
+    feeder.Wait();
+  }
+  const Outcome again = Ebb({"feed", broken, kDigits, "--epochs", "20", "--shuffle", "2"});
+  EXPECT_EQ(again.code, 0) << again.error;
+  EXPECT_EQ(HashOf(broken), HashOf(whole));
+}
+
+TEST_F(FeedTest, AJobSaysWhatItWaitsForAndEndsWithItsFeed) {
+  const std::string job = SubmitFed();
+  const auto waits_for = [&](const std::string& batch) {
+    WatchUntil(job, [&](const auto& update) {
+      return update.job().why().find("waits for data from its client (batch " + batch) !=
+             std::string::npos;
+    });
+    return Ebb({"why", job}).output;
+  };
+  EXPECT_THAT(waits_for("0"), HasSubstr("feed not connected yet"));
+  EXPECT_THAT(Ebb({"ps"}).output, HasSubstr("waits for data from its client (batch 0; "));
+  const Outcome part = Ebb({"feed", job, kDigits, "--keep_open"});
+  EXPECT_EQ(part.code, 0) << part.error;
+  EXPECT_THAT(part.output, HasSubstr(job + " has 28 batches of 64 rows"));
+  EXPECT_THAT(waits_for("28"), HasSubstr("feed not connected since "));
+  // The same file again: the feed has all of one epoch already.
+  EXPECT_EQ(Ebb({"feed", job, kDigits}).code, 0);
+  EXPECT_EQ(Ebb({"watch", job}).code, 0);
+  const Json shown = EbbJson({"show", job});
+  EXPECT_EQ(shown["step"], 28);
+  EXPECT_THAT(shown["message"].get<std::string>(), HasSubstr("the end of its feed"));
+}
+
+TEST_F(FeedTest, MistakesAreToldToWhoMakesThem) {
+  const std::string job = SubmitFed();
+  const std::string stray = dir_.path() + "/stray.csv";
+  {
+    std::ofstream file(stray);
+    for (int row = 0; row < 64; ++row) {
+      for (int i = 0; i < 64; ++i) file << i << ",";
+      file << (row == 40 ? 10 : 3) << "\n";
+    }
+  }
+  const Outcome bad = Ebb({"feed", job, stray});
+  EXPECT_EQ(bad.code, 2) << bad.output;
+  EXPECT_THAT(bad.error, HasSubstr("batch 0: field \"label\", row 40"));
+  EXPECT_EQ(Ebb({"feed", job, dir_.path() + "/none.npz"}).code, 4);
+  EXPECT_THAT(Ebb({"feed", job, kDigits, "--epochs", "0"}).error, HasSubstr("--epochs 0"));
+  const Outcome file = Ebb({"feed", Submit("digits-mlp-adam"), kDigits});
+  EXPECT_EQ(file.code, 5);
+  EXPECT_THAT(file.error, HasSubstr("takes no batches"));
+  EXPECT_EQ(Ebb({"feed", job, kDigits, "--epochs", "9"}).code, 0) << "and may be done right";
+}
+
+TEST_F(FeedTest, AFeedThatStallsFailsItsJobAsItsSpecSays) {
+  const std::string job = SubmitFed({"data.train.feed_timeout=400ms"});
+  EXPECT_EQ(Ebb({"feed", job, kDigits, "--keep_open"}).code, 0);
+  EXPECT_EQ(Ebb({"watch", job}).code, 1);
+  const Json shown = EbbJson({"show", job});
+  EXPECT_EQ(shown["reason"], "data");
+  EXPECT_THAT(shown["message"].get<std::string>(), HasSubstr("waited for batch 28"));
+  const Outcome late = Ebb({"feed", job, kDigits});
+  EXPECT_EQ(late.code, 5);
+  EXPECT_THAT(late.error, HasSubstr(job + " has ended: failed: waited for batch 28"));
+}
+
+}  // namespace
+}  // namespace ebb::e2e
