@@ -74,6 +74,7 @@ const absl::flat_hash_map<absl::string_view, AttrKind>& Kinds() {
       {"value", kFloat},
       {"weight_decay", kFloat},
       {"weight_shape", kInts},
+      {"zero_masked", kInt},
   };
   return *kinds;
 }

@@ -119,7 +119,7 @@ const FoldRow* FindFold(absl::string_view op) {
   static const auto* const table = [] {
     auto* rows = new absl::flat_hash_map<absl::string_view, const FoldRow*>();
     for (absl::Span<const FoldRow> family :
-         {absl::MakeConstSpan(kMakers), FoldArith(), FoldMove()}) {
+         {absl::MakeConstSpan(kMakers), FoldArith(), FoldUnaries(), FoldMove()}) {
       for (const FoldRow& row : family) rows->emplace(row.op, &row);
     }
     return rows;

@@ -26,7 +26,8 @@ struct FoldRow {
 const FoldRow* FindFold(absl::string_view op);
 
 // Families.
-absl::Span<const FoldRow> FoldArith();  // host_fold_arith.cc
-absl::Span<const FoldRow> FoldMove();   // host_fold_move.cc
+absl::Span<const FoldRow> FoldArith();    // host_fold_arith.cc
+absl::Span<const FoldRow> FoldUnaries();  // host_fold_unary.cc
+absl::Span<const FoldRow> FoldMove();     // host_fold_move.cc
 
 }  // namespace ebb::model

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
@@ -73,13 +74,28 @@ struct ModFn {  // the sign of the divisor, as Python
   template <class T>
   static T Do(T a, T b) {
     if constexpr (std::is_floating_point_v<T>) {
-      return std::fmod(a, b);
+      const T rest = std::fmod(a, b);
+      return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
     } else {
       if (b == 0) return 0;
       if constexpr (std::is_signed_v<T>) {
         if (b == -1) return 0;
         const T rest = static_cast<T>(a % b);
         return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
+      }
+      return static_cast<T>(a % b);
+    }
+  }
+};
+struct FmodFn {  // the sign of the dividend, as C
+  template <class T>
+  static T Do(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::fmod(a, b);
+    } else {
+      if (b == 0) return 0;
+      if constexpr (std::is_signed_v<T>) {
+        if (b == -1) return 0;
       }
       return static_cast<T>(a % b);
     }
@@ -182,13 +198,15 @@ absl::StatusOr<HostTensor> Apply(const NodeView& node, HostBudget& budget, const
 
 template <class Fn>
 absl::StatusOr<Tensors> FoldBinary(const NodeView& node, HostBudget& budget) {
-  if (node.op() == "Mod" && node.Int("fmod", 0) != 0 && !graph::IsFloat(node.type(0).dtype)) {
-    return node.Unimplemented("fmod of integers is not supported");
-  }
   EBB_ASSIGN_OR_RETURN(HostTensor out, Apply<Fn>(node, budget, *node.host(0), *node.host(1)));
   Tensors list;
   list.push_back(std::move(out));
   return list;
+}
+
+absl::StatusOr<Tensors> FoldMod(const NodeView& node, HostBudget& budget) {
+  return node.Int("fmod", 0) != 0 ? FoldBinary<FmodFn>(node, budget)
+                                  : FoldBinary<ModFn>(node, budget);
 }
 
 template <class Fn>
@@ -198,6 +216,25 @@ absl::StatusOr<Tensors> FoldVariadic(const NodeView& node, HostBudget& budget) {
   for (size_t i = 1; i < node.num_inputs(); ++i) {
     if (node.host(i) == nullptr) return node.Invalid("an operand is missing");
     EBB_ASSIGN_OR_RETURN(list[0], Apply<Fn>(node, budget, list[0], *node.host(i)));
+  }
+  return list;
+}
+
+absl::StatusOr<Tensors> FoldClip(const NodeView& node, HostBudget& budget) {
+  EBB_RETURN_IF_ERROR(node.CheckSpelling("min", 1, 11));
+  EBB_RETURN_IF_ERROR(node.CheckSpelling("max", 2, 11));
+  Tensors list;
+  list.push_back(*node.host(0));
+  const auto bound = [&](const char* name, size_t i) -> std::optional<HostTensor> {
+    if (node.Has(i)) return *node.host(i);
+    if (!node.HasAttr(name)) return std::nullopt;
+    return ScalarTensor(node.type(0).dtype, node.Float(name, 0));
+  };
+  if (const auto min = bound("min", 1)) {
+    EBB_ASSIGN_OR_RETURN(list[0], Apply<MaxFn>(node, budget, list[0], *min));
+  }
+  if (const auto max = bound("max", 2)) {
+    EBB_ASSIGN_OR_RETURN(list[0], Apply<MinFn>(node, budget, list[0], *max));
   }
   return list;
 }
@@ -257,46 +294,6 @@ absl::StatusOr<Tensors> FoldPow(const NodeView& node, HostBudget& budget) {
   return list;
 }
 
-struct UnaryRow {
-  absl::string_view op;
-  double (*fn)(double);
-};
-constexpr UnaryRow kUnary[] = {{"Neg", [](double x) { return -x; }},
-                               {"Abs", [](double x) { return std::fabs(x); }},
-                               {"Sqrt", [](double x) { return std::sqrt(x); }},
-                               {"Exp", [](double x) { return std::exp(x); }},
-                               {"Log", [](double x) { return std::log(x); }},
-                               {"Reciprocal", [](double x) { return 1 / x; }},
-                               {"Floor", [](double x) { return std::floor(x); }},
-                               {"Ceil", [](double x) { return std::ceil(x); }},
-                               {"Round", [](double x) { return std::nearbyint(x); }},
-                               {"Sin", [](double x) { return std::sin(x); }},
-                               {"Cos", [](double x) { return std::cos(x); }},
-                               {"Sign", [](double x) { return x > 0   ? 1.0
-                                                              : x < 0 ? -1.0
-                                                                      : x; }},
-                               {"Not", [](double x) { return x == 0 ? 1.0 : 0.0; }}};
-
-absl::StatusOr<Tensors> FoldUnary(const NodeView& node, HostBudget& budget) {
-  const auto* row = std::find_if(std::begin(kUnary), std::end(kUnary),
-                                 [&](const UnaryRow& r) { return r.op == node.op(); });
-  Tensors list(1);
-  EBB_ASSIGN_OR_RETURN(list[0], Make(node, budget, node.type(0).dtype, node.shape(0)));
-  VisitDType(node.type(0).dtype, [&](auto zero) {
-    using T = decltype(zero);
-    const auto in = node.host(0)->as<T>();
-    auto out = list[0].as<T>();
-    for (size_t i = 0; i < in.size(); ++i) {
-      if constexpr (std::is_floating_point_v<T>) {
-        out[i] = static_cast<T>(row->fn(in[i]));
-      } else {
-        out[i] = static_cast<T>(SaturatedInt(row->fn(static_cast<double>(in[i]))));
-      }
-    }
-  });
-  return list;
-}
-
 // Reductions in double: integers up to 2^53, which shape arithmetic never passes.
 struct ReduceRow {
   absl::string_view op;
@@ -350,7 +347,7 @@ constexpr FoldRow kRows[] = {{"Add", FoldBinary<AddFn>, 2, 2},
                              {"Sub", FoldBinary<SubFn>, 2, 2},
                              {"Mul", FoldBinary<MulFn>, 2, 2},
                              {"Div", FoldBinary<DivFn>, 2, 2},
-                             {"Mod", FoldBinary<ModFn>, 2, 2},
+                             {"Mod", FoldMod, 2, 2},
                              {"Equal", FoldBinary<EqualFn>, 2, 2},
                              {"Less", FoldBinary<LessFn>, 2, 2},
                              {"LessOrEqual", FoldBinary<LessEqualFn>, 2, 2},
@@ -364,20 +361,8 @@ constexpr FoldRow kRows[] = {{"Add", FoldBinary<AddFn>, 2, 2},
                              {"Sum", FoldVariadic<AddFn>, 1, -1},
                              {"Pow", FoldPow, 2, 2},
                              {"Cast", FoldCast, 1, 1},
+                             {"Clip", FoldClip, 1, 3},
                              {"CastLike", FoldCast, 2, 2},
-                             {"Neg", FoldUnary, 1, 1},
-                             {"Abs", FoldUnary, 1, 1},
-                             {"Sqrt", FoldUnary, 1, 1},
-                             {"Exp", FoldUnary, 1, 1},
-                             {"Log", FoldUnary, 1, 1},
-                             {"Reciprocal", FoldUnary, 1, 1},
-                             {"Floor", FoldUnary, 1, 1},
-                             {"Ceil", FoldUnary, 1, 1},
-                             {"Round", FoldUnary, 1, 1},
-                             {"Sin", FoldUnary, 1, 1},
-                             {"Cos", FoldUnary, 1, 1},
-                             {"Sign", FoldUnary, 1, 1},
-                             {"Not", FoldUnary, 1, 1},
                              {"ReduceSum", FoldReduce, 1, 2},
                              {"ReduceMean", FoldReduce, 1, 2},
                              {"ReduceProd", FoldReduce, 1, 2},

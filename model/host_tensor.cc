@@ -73,4 +73,17 @@ double FirstAsDouble(const HostTensor& tensor) {
                     [&](auto zero) { return static_cast<double>(tensor.as<decltype(zero)>()[0]); });
 }
 
+HostTensor ScalarTensor(DType dtype, double value) {
+  HostTensor tensor = HostTensor::Zeros({dtype, {}});
+  VisitDType(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_floating_point_v<T>) {
+      tensor.as<T>()[0] = static_cast<T>(value);
+    } else {
+      tensor.as<T>()[0] = static_cast<T>(SaturatedInt(value));
+    }
+  });
+  return tensor;
+}
+
 }  // namespace ebb::model

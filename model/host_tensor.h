@@ -56,6 +56,9 @@ std::vector<int64_t> AsInts(const HostTensor& tensor);
 std::vector<double> AsDoubles(const HostTensor& tensor);
 double FirstAsDouble(const HostTensor& tensor);  // tensor must not be empty
 
+// A tensor of one number and no dimensions.
+HostTensor ScalarTensor(DType dtype, double value);
+
 // Truncates toward zero; NaN is 0, what is out of range is the nearest bound.
 int64_t SaturatedInt(double value);
 

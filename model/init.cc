@@ -116,7 +116,7 @@ Usages FindUsages(const Graph& graph) {
   Usages usages;
   for (const Node& node : graph.nodes) {
     const absl::string_view op = node.op->name;
-    if (op == "Conv") {
+    if (op == "Conv" || op == "ConvGradInput") {
       const Shape& w = graph.value(node.inputs[1]).type.shape;
       const double window = static_cast<double>(graph::NumElements(Shape(w.begin() + 2, w.end())));
       usages.try_emplace(node.inputs[1], Usage{Part::kWeight, static_cast<double>(w[1]) * window,
@@ -128,6 +128,9 @@ Usages FindUsages(const Graph& graph) {
       usages.try_emplace(node.inputs[2], Usage{Part::kNormBias});
       usages.try_emplace(node.inputs[3], Usage{Part::kMean});
       usages.try_emplace(node.inputs[4], Usage{Part::kVariance});
+    } else if (op == "GroupNorm") {
+      usages.try_emplace(node.inputs[1], Usage{Part::kNormScale});
+      usages.try_emplace(node.inputs[2], Usage{Part::kNormBias});
     } else if (op == "LayerNorm") {
       usages.try_emplace(node.inputs[1], Usage{Part::kNormScale});
       if (node.inputs.size() > 2 && node.inputs[2].valid()) {

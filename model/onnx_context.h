@@ -55,6 +55,11 @@ class ConvertContext : public NodeView {
   const ImportOptions& options() const { return state_->options; }
   const graph::Graph& emitted() const { return state_->result.graph; }
   const TensorType& TypeOf(ValueId id) const { return state_->result.graph.value(id).type; }
+  // The graph's node that makes a value; null if there is none. Emitting moves the nodes.
+  const graph::Node* Producer(ValueId id) const {
+    const NodeId node = state_->result.graph.value(id).producer;
+    return node.valid() ? &state_->result.graph.node(node) : nullptr;
+  }
 
   // Input i in the graph.
   absl::StatusOr<ValueId> In(size_t i);

@@ -6,12 +6,17 @@
 
 namespace ebb::model {
 
+std::vector<absl::Span<const OnnxOp>> OnnxFamilies() {
+  return {ElementwiseOps(), MathOps(),      LogicOps(),        MatmulOps(),
+          EinsumOps(),      AttentionOps(), NnOps(),           NormOps(),
+          MovementOps(),    ImageOps(),     IndexOps(),        ReduceOps(),
+          LossOps(),        RecurrentOps(), EmbeddingBagOps(), SequenceOps()};
+}
+
 const OnnxOp* FindOnnxOp(absl::string_view name) {
   static const auto* const table = [] {
     auto* rows = new absl::flat_hash_map<absl::string_view, const OnnxOp*>();
-    for (absl::Span<const OnnxOp> family :
-         {ElementwiseOps(), MatmulOps(), NnOps(), NormOps(), MovementOps(), ReduceOps(), LossOps(),
-          RecurrentOps(), EmbeddingBagOps(), SequenceOps()}) {
+    for (absl::Span<const OnnxOp> family : OnnxFamilies()) {
       for (const OnnxOp& row : family) rows->emplace(row.name, &row);
     }
     return rows;
@@ -45,15 +50,9 @@ std::string AdviceFor(absl::string_view op) {
     return "Of the recurrent layers LSTM and GRU are supported: use nn.LSTM or nn.GRU, or unroll "
            "the cell over fixed steps";
   }
-  if (op == "ArgMax" || op == "ArgMin" || op == "TopK") {
-    return "Let the model end at its logits: losses and metrics are named in the job";
-  }
   if (absl::StrContains(op, "Quantize") || absl::StrContains(op, "Integer") ||
       absl::StartsWith(op, "QLinear")) {
     return "Quantised models cannot be trained: export the float model";
-  }
-  if (op == "Attention") {
-    return "Export with opset_version=17, where attention is made of MatMul and Softmax";
   }
   return "Export that part with other ops (docs/model.md lists those that Ebb knows), or leave it "
          "out of the model";

@@ -3,6 +3,9 @@
 // are rows of host_fold.h.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -33,14 +36,28 @@ const OnnxOp* FindOnnxOp(absl::string_view name);
 std::string AdviceFor(absl::string_view op);
 
 absl::Span<const OnnxOp> ElementwiseOps();
+absl::Span<const OnnxOp> MathOps();   // trigonometry, rounding, rarer activations
+absl::Span<const OnnxOp> LogicOps();  // comparisons and logic
 absl::Span<const OnnxOp> MatmulOps();
+absl::Span<const OnnxOp> EinsumOps();
+absl::Span<const OnnxOp> AttentionOps();
 absl::Span<const OnnxOp> NnOps();    // convolution, pooling, dropout
 absl::Span<const OnnxOp> NormOps();  // normalisation and softmax
 absl::Span<const OnnxOp> MovementOps();
+absl::Span<const OnnxOp> ImageOps();  // resizing, depth and space
+absl::Span<const OnnxOp> IndexOps();  // gathers and scatters by index, TopK, ArgMax, CumSum
 absl::Span<const OnnxOp> ReduceOps();
 absl::Span<const OnnxOp> LossOps();
 absl::Span<const OnnxOp> RecurrentOps();  // LSTM, GRU
 absl::Span<const OnnxOp> EmbeddingBagOps();
 absl::Span<const OnnxOp> SequenceOps();
+
+// All of them.
+std::vector<absl::Span<const OnnxOp>> OnnxFamilies();
+
+// x padded with elements of its own: mode "reflect", "edge" or "wrap"; pads as the graph's Pad has
+// them. x has the shape of input 0.
+absl::StatusOr<ValueId> PadByInput(ConvertContext& c, const std::string& mode,
+                                   const std::vector<int64_t>& pads, ValueId x);
 
 }  // namespace ebb::model

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "graph/op.h"
 #include "model/onnx_ops.h"
 #include "model/onnx_tensor.h"
 
@@ -11,9 +12,26 @@ namespace {
 
 using graph::Attrs;
 
+// What the graph has of floats only, by other ops of integers.
+absl::Status OfIntegers(ConvertContext& c, ValueId x) {
+  const auto number = [&](double value) {
+    return c.Constant(ScalarTensor(c.type(0).dtype, value));
+  };
+  if (c.op() == "Relu") return c.Result("Max", {x, number(0)});
+  if (c.op() == "Neg") return c.Result("Sub", {number(0), x});
+  if (c.op() == "Abs") {
+    EBB_ASSIGN_OR_RETURN(const ValueId negated, c.Emit("Sub", {number(0), x}));
+    return c.Result("Max", {x, negated});
+  }
+  if (c.op() != "Sign") return c.Result(c.op(), {x});
+  EBB_ASSIGN_OR_RETURN(x, c.Emit("Max", {x, number(-1)}));
+  return c.Result("Min", {x, number(1)});
+}
+
 // The graph has an op of the same name and meaning.
 absl::Status Same(ConvertContext& c) {
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
+  if (!graph::IsFloat(c.type(0).dtype)) return OfIntegers(c, x);
   return c.Result(c.op(), {x});
 }
 
@@ -42,7 +60,21 @@ absl::Status Gelu(ConvertContext& c) {
   return c.Result("Gelu", {x}, {{"approximate", approximate}});
 }
 
+// Of integers, or by bounds that the step computes.
+absl::Status ClipByTensors(ConvertContext& c) {
+  EBB_ASSIGN_OR_RETURN(ValueId x, c.In(0));
+  for (const size_t input : {size_t{1}, size_t{2}}) {
+    if (!c.Has(input)) continue;
+    EBB_ASSIGN_OR_RETURN(const ValueId bound, c.In(input));
+    EBB_ASSIGN_OR_RETURN(x, c.Emit(input == 1 ? "Max" : "Min", {x, bound}));
+  }
+  c.SetOutput(0, x);
+  return absl::OkStatus();
+}
+
 absl::Status Clip(ConvertContext& c) {
+  const bool known = (!c.Has(1) || c.host(1) != nullptr) && (!c.Has(2) || c.host(2) != nullptr);
+  if (c.opset() >= 11 && (!known || !graph::IsFloat(c.type(0).dtype))) return ClipByTensors(c);
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
   Attrs attrs;
   for (const char* name : {"min", "max"}) {
@@ -152,7 +184,11 @@ absl::Status Pow(ConvertContext& c) {
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
   const HostTensor* exponent = c.host(1);
   if (exponent == nullptr) {
-    EBB_ASSIGN_OR_RETURN(const ValueId y, c.In(1));
+    EBB_ASSIGN_OR_RETURN(ValueId y, c.In(1));
+    if (c.type(1).dtype != c.type(0).dtype) {
+      EBB_ASSIGN_OR_RETURN(
+          y, c.Emit("Cast", {y}, {{"to", std::string(graph::Name(c.type(0).dtype))}}));
+    }
     return c.Result("Pow", {x, y});
   }
   if (graph::NumElements(exponent->type.shape) == 1 && c.rank(1) <= c.rank(0)) {
@@ -198,9 +234,37 @@ absl::Status Variadic(ConvertContext& c) {
   return c.Result("Scale", {sum}, {{"scale", 1.0 / static_cast<double>(operands.size())}});
 }
 
+// PyTorch's attention: zeros where the softmax is not a number, as all keys are masked. The softmax
+// does that itself; what tested it has no reader any more.
+absl::StatusOr<bool> WithoutNans(ConvertContext& c, ValueId condition) {
+  const HostTensor* zero = c.host(1);
+  if (zero == nullptr || zero->data.empty() || c.host(2) != nullptr) return false;
+  for (double v : AsDoubles(*zero)) {
+    if (v != 0) return false;
+  }
+  EBB_ASSIGN_OR_RETURN(const ValueId soft, c.In(2));
+  const graph::Node* negation = c.Producer(condition);
+  if (negation == nullptr || negation->op->name != "Not") return false;
+  const graph::Node* equal = c.Producer(negation->inputs[0]);
+  if (equal == nullptr || equal->op->name != "Equal" || equal->inputs[0] != soft ||
+      equal->inputs[1] != soft) {
+    return false;
+  }
+  const graph::Node* softmax = c.Producer(soft);
+  if (softmax == nullptr || softmax->op->name != "Softmax") return false;
+  if (graph::BroadcastShapes(c.shape(1), c.shape(2)) != c.shape(2)) return false;
+  graph::Attrs attrs = softmax->attrs;
+  attrs.Set("zero_masked", int64_t{1});
+  const ValueId scores = softmax->inputs[0];
+  EBB_RETURN_IF_ERROR(c.Result("Softmax", {scores}, std::move(attrs)));
+  return true;
+}
+
 absl::Status Where(ConvertContext& c) {
   if (c.type(0).dtype != DType::kBool) return c.Invalid("the condition must be bool");
   EBB_ASSIGN_OR_RETURN(const ValueId condition, c.In(0));
+  EBB_ASSIGN_OR_RETURN(const bool done, WithoutNans(c, condition));
+  if (done) return absl::OkStatus();
   EBB_ASSIGN_OR_RETURN(const ValueId a, c.In(1));
   EBB_ASSIGN_OR_RETURN(const ValueId b, c.In(2));
   return c.Result("Where", {condition, a, b});

@@ -67,9 +67,9 @@ absl::Status Split(ConvertContext& c) {
 
 absl::Status Pad(ConvertContext& c) {
   const std::string mode = c.Str("mode", "constant");
-  if (mode != "constant") {
-    return c.Unimplemented(
-        absl::StrCat("mode '", mode, "' is not supported; use constant padding"));
+  const bool constant = mode == "constant";
+  if (!constant && mode != "reflect" && mode != "edge" && mode != "wrap") {
+    return c.Unimplemented(absl::StrCat("mode '", mode, "' is not supported"));
   }
   EBB_ASSIGN_OR_RETURN(const Ints given, c.AttrOrInput("pads", 1, 11));
   EBB_RETURN_IF_ERROR(c.CheckSpelling("value", 2, 11));
@@ -96,6 +96,11 @@ absl::Status Pad(ConvertContext& c) {
     }
   }
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
+  if (!constant) {
+    EBB_ASSIGN_OR_RETURN(const ValueId padded, PadByInput(c, mode, pads, x));
+    padded == x ? c.Alias(0) : c.SetOutput(0, padded);
+    return absl::OkStatus();
+  }
   return c.Result("Pad", {x},
                   {{"pads", pads}, {"value", value}, {"mode", std::string("constant")}});
 }

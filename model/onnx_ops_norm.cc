@@ -1,4 +1,5 @@
 // Batch, layer, RMS and local response normalisation, and softmax with its two meanings of axis.
+#include <algorithm>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
@@ -31,14 +32,31 @@ absl::Status BatchNormalization(ConvertContext& c) {
           "job's state. Remove them from the model's outputs");
     }
   }
-  EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
+  EBB_ASSIGN_OR_RETURN(ValueId x, c.In(0));
+  const Shape shape = c.shape(0);
+  const bool merged = shape.size() > 5;  // the graph's ops have up to 3 spatial dimensions
+  if (merged) {
+    const Ints flat = {shape[0], shape[1],
+                       graph::NumElements(Shape(shape.begin() + 2, shape.end()))};
+    EBB_ASSIGN_OR_RETURN(x, c.Emit("Reshape", {x}, {{"shape", flat}}));
+  }
   EBB_ASSIGN_OR_RETURN(const ValueId scale, c.Weight(1));
   EBB_ASSIGN_OR_RETURN(const ValueId bias, c.Weight(2));
   EBB_ASSIGN_OR_RETURN(const ValueId mean, c.Statistic(3));
   EBB_ASSIGN_OR_RETURN(const ValueId var, c.Statistic(4));
   const double epsilon = c.Float("epsilon", 1e-5);
+  const auto finish = [&](ValueId y) -> absl::Status {
+    if (merged) {
+      return c.Result("Reshape", {y}, {{"shape", Ints(shape.begin(), shape.end())}});
+    }
+    c.SetOutput(0, y);
+    return absl::OkStatus();
+  };
   if (!train) {
-    return c.Result("BatchNormInference", {x, scale, bias, mean, var}, {{"epsilon", epsilon}});
+    EBB_ASSIGN_OR_RETURN(
+        const std::vector<ValueId> outputs,
+        c.EmitAll("BatchNormInference", {x, scale, bias, mean, var}, {{"epsilon", epsilon}}));
+    return finish(outputs[0]);
   }
   // ONNX's momentum is the share of the old value, the graph's (and PyTorch's) that of the new one.
   if (c.SharesStatistics(mean, var)) {
@@ -50,8 +68,7 @@ absl::Status BatchNormalization(ConvertContext& c) {
       const std::vector<ValueId> outputs,
       c.EmitAll("BatchNorm", {x, scale, bias, mean, var},
                 {{"epsilon", epsilon}, {"momentum", 1 - c.Float("momentum", 0.9)}}));
-  c.SetOutput(0, outputs[0]);
-  return absl::OkStatus();
+  return finish(outputs[0]);
 }
 
 // The axes that LayerNormalization and RMSNormalization average over: from `axis` to the last.
@@ -111,6 +128,75 @@ absl::Status RmsNormalization(ConvertContext& c) {
   return absl::OkStatus();
 }
 
+// A scale or bias of groups or channels as one number a channel. A constant stays one: exporters
+// write ones and zeros for layers that have none, sometimes in the shape of the data.
+absl::StatusOr<ValueId> PerChannel(ConvertContext& c, size_t i) {
+  const int64_t channels = c.shape(0)[1];
+  const HostTensor* known = c.host(i);
+  if (known != nullptr && c.shape(i) == c.shape(0) && !known->data.empty()) {
+    const std::vector<double> values = AsDoubles(*known);
+    if (std::all_of(values.begin(), values.end(), [&](double v) { return v == values[0]; })) {
+      return c.Emit("Expand", {c.Constant(ScalarTensor(c.type(i).dtype, values[0]))},
+                    {{"shape", Ints{channels}}});
+    }
+  }
+  EBB_ASSIGN_OR_RETURN(const ValueId weight, c.In(i));
+  const Shape& shape = c.TypeOf(weight).shape;
+  if (shape.size() != 1 || shape[0] == channels || shape[0] < 1 || channels % shape[0] != 0) {
+    return weight;
+  }
+  const int64_t groups = shape[0];
+  EBB_ASSIGN_OR_RETURN(ValueId spread, c.Emit("Reshape", {weight}, {{"shape", Ints{groups, 1}}}));
+  EBB_ASSIGN_OR_RETURN(spread,
+                       c.Emit("Expand", {spread}, {{"shape", Ints{groups, channels / groups}}}));
+  return c.Emit("Reshape", {spread}, {{"shape", Ints{channels}}});
+}
+
+// GroupNormalization (opset 18: a scale and bias a group, 21: a channel), InstanceNormalization.
+absl::Status GroupNormalization(ConvertContext& c) {
+  if (c.rank(0) < 2) return c.Invalid("x must be [N,C,...]");
+  const bool instance = c.op() == "InstanceNormalization";
+  EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
+  EBB_ASSIGN_OR_RETURN(const ValueId scale, PerChannel(c, 1));
+  EBB_ASSIGN_OR_RETURN(const ValueId bias, PerChannel(c, 2));
+  EBB_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                       c.EmitAll("GroupNorm", {x, scale, bias},
+                                 {{"groups", instance ? c.shape(0)[1] : c.Int("num_groups", 0)},
+                                  {"epsilon", c.Float("epsilon", 1e-5)}}));
+  c.SetOutput(0, outputs[0]);
+  return absl::OkStatus();
+}
+
+// x over its norm along an axis.
+absl::Status LpNormalization(ConvertContext& c) {
+  const int64_t p = c.Int("p", 2);
+  if (p != 1 && p != 2) return c.Invalid("p must be 1 or 2");
+  EBB_ASSIGN_OR_RETURN(const int64_t axis, NormalAxis(c, c.Int("axis", -1), c.rank(0)));
+  EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
+  EBB_ASSIGN_OR_RETURN(ValueId norm, p == 1 ? c.Emit("Abs", {x}) : c.Emit("Mul", {x, x}));
+  EBB_ASSIGN_OR_RETURN(
+      norm, c.Emit("ReduceSum", {norm}, {{"axes", Ints{axis}}, {"keepdims", int64_t{1}}}));
+  if (p == 2) {
+    EBB_ASSIGN_OR_RETURN(norm, c.Emit("Sqrt", {norm}));
+  }
+  return c.Result("Div", {x, norm});
+}
+
+// (x - mean) / (deviation + 1e-9)
+absl::Status MeanVarianceNormalization(ConvertContext& c) {
+  Ints axes = c.Ints("axes", {0, 2, 3});
+  EBB_ASSIGN_OR_RETURN(axes, NormalAxes(c, std::move(axes), c.rank(0)));
+  const graph::Attrs attrs = {{"axes", axes}, {"keepdims", int64_t{1}}};
+  EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
+  EBB_ASSIGN_OR_RETURN(const ValueId mean, c.Emit("ReduceMean", {x}, attrs));
+  EBB_ASSIGN_OR_RETURN(const ValueId apart, c.Emit("Sub", {x, mean}));
+  EBB_ASSIGN_OR_RETURN(const ValueId square, c.Emit("Mul", {apart, apart}));
+  EBB_ASSIGN_OR_RETURN(const ValueId variance, c.Emit("ReduceMean", {square}, attrs));
+  EBB_ASSIGN_OR_RETURN(ValueId deviation, c.Emit("Sqrt", {variance}));
+  EBB_ASSIGN_OR_RETURN(deviation, c.Emit("Scale", {deviation}, {{"shift", 1e-9}}));
+  return c.Result("Div", {apart, deviation});
+}
+
 absl::Status Lrn(ConvertContext& c) {
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
   return c.Result("Lrn", {x},
@@ -134,12 +220,17 @@ absl::Status Softmax(ConvertContext& c) {
   return c.Result("Reshape", {soft}, {{"shape", Ints(shape.begin(), shape.end())}});
 }
 
-constexpr OnnxOp kRows[] = {{"BatchNormalization", 5, 5, kFirstThree, BatchNormalization},
-                            {"LayerNormalization", 2, 3, kFirstThree, LayerNormalization},
-                            {"RMSNormalization", 2, 2, kAllInputs, RmsNormalization},
-                            {"LRN", 1, 1, kAllInputs, Lrn},
-                            {"Softmax", 1, 1, kAllInputs, Softmax},
-                            {"LogSoftmax", 1, 1, kAllInputs, Softmax}};
+constexpr OnnxOp kRows[] = {
+    {"BatchNormalization", 5, 5, kFirstThree, BatchNormalization},
+    {"LayerNormalization", 2, 3, kFirstThree, LayerNormalization},
+    {"RMSNormalization", 2, 2, kAllInputs, RmsNormalization},
+    {"GroupNormalization", 3, 3, kAllInputs, GroupNormalization},
+    {"InstanceNormalization", 3, 3, kAllInputs, GroupNormalization},
+    {"LpNormalization", 1, 1, kAllInputs, LpNormalization},
+    {"MeanVarianceNormalization", 1, 1, kAllInputs, MeanVarianceNormalization},
+    {"LRN", 1, 1, kAllInputs, Lrn},
+    {"Softmax", 1, 1, kAllInputs, Softmax},
+    {"LogSoftmax", 1, 1, kAllInputs, Softmax}};
 
 }  // namespace
 

@@ -37,8 +37,15 @@ EBB_INLINE float RowMax(const float* x, int64_t n) {
   return m;
 }
 
-EBB_CLONES void SoftmaxRow(const float* x, float* y, int64_t n) {
+// What a row is of which every element is -infinity: not a number, or zeros.
+enum class Masked { kNan, kZero };
+
+EBB_CLONES void SoftmaxRow(const float* x, float* y, int64_t n, Masked masked) {
   const float m = RowMax(x, n);
+  if (masked == Masked::kZero && m == -INFINITY) {
+    std::fill_n(y, n, 0.0f);
+    return;
+  }
   EBB_IVDEP
   for (int64_t i = 0; i < n; ++i) y[i] = Exp(x[i] - m);
   const double sum = BlockedSum(n, [y](int64_t i) { return y[i]; });
@@ -74,7 +81,7 @@ enum class Output { kProbability, kLog };
 
 template <Output kOutput>
 EBB_CLONES void SoftmaxStrip(const float* x, float* y, int64_t length, int64_t stride,
-                             int64_t width) {
+                             int64_t width, Masked masked) {
   float m[kStrip];
   float sum[kStrip];
   for (int64_t c = 0; c < width; ++c) {
@@ -85,12 +92,16 @@ EBB_CLONES void SoftmaxStrip(const float* x, float* y, int64_t length, int64_t s
     EBB_IVDEP
     for (int64_t c = 0; c < width; ++c) m[c] = x[i * stride + c] > m[c] ? x[i * stride + c] : m[c];
   }
+  for (int64_t c = 0; c < width; ++c) {
+    if (masked == Masked::kZero && m[c] == -INFINITY) m[c] = 0;
+  }
   for (int64_t i = 0; i < length; ++i) {
     EBB_IVDEP
     for (int64_t c = 0; c < width; ++c) sum[c] += Exp(x[i * stride + c] - m[c]);
   }
   for (int64_t c = 0; c < width; ++c) {
-    sum[c] = kOutput == Output::kLog ? std::log(sum[c]) : 1.0f / sum[c];
+    const float inverse = masked == Masked::kZero && sum[c] == 0 ? 0.0f : 1.0f / sum[c];
+    sum[c] = kOutput == Output::kLog ? std::log(sum[c]) : inverse;
   }
   for (int64_t i = 0; i < length; ++i) {
     EBB_IVDEP
@@ -127,7 +138,8 @@ absl::StatusOr<Kernel> MakeSoftmax(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
   const Form form = FormOf(In(graph, node).type.shape, node.attrs.Int("axis", 0));
-  return MakeKernel([form](const KernelArgs& args) {
+  const Masked masked = node.attrs.Int("zero_masked", 0) != 0 ? Masked::kZero : Masked::kNan;
+  return MakeKernel([form, masked](const KernelArgs& args) {
     if (form.length == 0) return absl::OkStatus();
     for (int64_t o = 0; o < form.outer; ++o) {
       const float* x = InPtr<float>(args) + o * form.length * form.inner;
@@ -136,13 +148,13 @@ absl::StatusOr<Kernel> MakeSoftmax(const Graph& graph, const Node& node) {
         if (kOutput == Output::kLog) {
           LogSoftmaxRow(x, y, form.length);
         } else {
-          SoftmaxRow(x, y, form.length);
+          SoftmaxRow(x, y, form.length, masked);
         }
         continue;
       }
       for (int64_t c = 0; c < form.inner; c += kStrip) {
         SoftmaxStrip<kOutput>(x + c, y + c, form.length, form.inner,
-                              std::min(kStrip, form.inner - c));
+                              std::min(kStrip, form.inner - c), masked);
       }
     }
     return absl::OkStatus();
@@ -186,7 +198,8 @@ void LogSoftmaxRow(const float* x, float* y, int64_t n) { LogSoftmaxRowImpl(x, y
 
 void LogSoftmaxStrided(const float* x, float* y, int64_t length, int64_t inner) {
   for (int64_t c = 0; c < inner; c += kStrip) {
-    SoftmaxStrip<Output::kLog>(x + c, y + c, length, inner, std::min(kStrip, inner - c));
+    SoftmaxStrip<Output::kLog>(x + c, y + c, length, inner, std::min(kStrip, inner - c),
+                               Masked::kNan);
   }
 }
 

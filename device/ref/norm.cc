@@ -1,6 +1,7 @@
 // Batch, layer and local response normalisation, softmax.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "device/ref/common.h"
 #include "device/ref/kernels.h"
@@ -311,21 +312,27 @@ enum class SoftmaxKind { kProbability, kLog };
 
 template <SoftmaxKind kKind>
 absl::StatusOr<Kernel> Softmax(const Graph& graph, const Node& node) {
-  return ForLines(graph, node, [](auto zero, const KernelArgs& args, auto line, auto* row) {
-    using T = decltype(zero);
-    double max = In<T>(args, 0)[line(0)];
-    for (size_t a = 0; a < row->size(); ++a) {
-      (*row)[a] = In<T>(args, 0)[line(a)];
-      max = std::max(max, (*row)[a]);
-    }
-    double sum = 0;
-    for (double value : *row) sum += std::exp(value - max);
-    for (size_t a = 0; a < row->size(); ++a) {
-      const double log = (*row)[a] - max - std::log(sum);
-      Out<T>(args)[line(a)] =
-          static_cast<T>(kKind == SoftmaxKind::kLog ? log : std::exp((*row)[a] - max) / sum);
-    }
-  });
+  const bool zero_masked = node.attrs.Int("zero_masked", 0) != 0;
+  return ForLines(
+      graph, node, [zero_masked](auto zero, const KernelArgs& args, auto line, auto* row) {
+        using T = decltype(zero);
+        double max = In<T>(args, 0)[line(0)];
+        for (size_t a = 0; a < row->size(); ++a) {
+          (*row)[a] = In<T>(args, 0)[line(a)];
+          max = std::max(max, (*row)[a]);
+        }
+        if (zero_masked && max == -std::numeric_limits<double>::infinity()) {
+          for (size_t a = 0; a < row->size(); ++a) Out<T>(args)[line(a)] = 0;
+          return;
+        }
+        double sum = 0;
+        for (double value : *row) sum += std::exp(value - max);
+        for (size_t a = 0; a < row->size(); ++a) {
+          const double log = (*row)[a] - max - std::log(sum);
+          Out<T>(args)[line(a)] =
+              static_cast<T>(kKind == SoftmaxKind::kLog ? log : std::exp((*row)[a] - max) / sum);
+        }
+      });
 }
 
 // From dy and the output y: dx = y (dy - sum dy y), or dy - e^y sum dy for the logarithm.

@@ -207,10 +207,14 @@ Flops LrnFlops(const Graph& graph, const Node& node) {
 
 // ---- Softmax, of one input, and its gradient, of two.
 
+void ZeroMaskedAttr(AttrReader& attrs) { attrs.Flag("zero_masked"); }
+
+template <ReadAttrs kRead>
 absl::StatusOr<Types> SoftmaxShape(const ShapeContext& context) {
   EBB_ASSIGN_OR_RETURN(const TensorType* x, Required(context, 0, "input 0"));
   AttrReader attrs(context.attrs);
   attrs.Axis("axis", x->shape.size());
+  kRead(attrs);
   EBB_RETURN_IF_ERROR(attrs.Finish());
   for (size_t i = 1; i < context.inputs.size(); ++i) {
     EBB_RETURN_IF_ERROR(Exactly(context, i, "y", *x));
@@ -218,18 +222,20 @@ absl::StatusOr<Types> SoftmaxShape(const ShapeContext& context) {
   return Outputs({*x});
 }
 
+template <ReadAttrs kRead>
 OpDef Softmax(absl::string_view name) {
   return {.name = name,
-          .shape = SoftmaxShape,
+          .shape = SoftmaxShape<kRead>,
           .gradient = GradFromOutput,
           .flops = PerOutput<5>,
           .in_place = 0};
 }
+template <ReadAttrs kRead>
 OpDef SoftmaxGrad(absl::string_view name) {
   return {.name = name,
           .min_inputs = 2,
           .max_inputs = 2,
-          .shape = SoftmaxShape,
+          .shape = SoftmaxShape<kRead>,
           .flops = PerOutput<4>,
           .in_place = 0};
 }
@@ -291,10 +297,10 @@ absl::Span<const OpDef> Norm() {
        .in_place = 0},
       {.name = "Lrn", .shape = LrnShape, .gradient = GradFromInput, .flops = LrnFlops},
       {.name = "LrnGrad", .min_inputs = 2, .max_inputs = 2, .shape = LrnShape, .flops = LrnFlops},
-      Softmax("Softmax"),
-      SoftmaxGrad("SoftmaxGrad"),
-      Softmax("LogSoftmax"),
-      SoftmaxGrad("LogSoftmaxGrad"),
+      Softmax<ZeroMaskedAttr>("Softmax"),
+      SoftmaxGrad<ZeroMaskedAttr>("SoftmaxGrad"),
+      Softmax<NoAttrs>("LogSoftmax"),
+      SoftmaxGrad<NoAttrs>("LogSoftmaxGrad"),
   };
   return *rows;
 }

@@ -211,6 +211,8 @@ void Norm(Cases& cases) {
                                                                           {{2, 3, 4, 5}, 1}}) {
     const Attrs attrs = {{"axis", axis}};
     cases.push_back({"Softmax", {F(shape, -8, 8)}, attrs, {}, {}});
+    cases.push_back(
+        {"Softmax", {F(shape, -8, 8)}, {{"axis", axis}, {"zero_masked", int64_t{1}}}, {}, {}});
     cases.push_back({"LogSoftmax", {F(shape, -8, 8)}, attrs, {}, {}});
     cases.push_back({"SoftmaxGrad", {F(shape), F(shape, 0, 0.5)}, attrs, {}, {}});
     cases.push_back({"LogSoftmaxGrad", {F(shape), F(shape, -5, 0)}, attrs, {}, {}});

@@ -100,6 +100,27 @@ TEST_F(CpuVsRef, ScoresThatAreNoNumbersAreNeverCorrect) {
   }
 }
 
+TEST_F(CpuVsRef, ASoftmaxOfMaskedRowsGivesZerosWhereAsked) {
+  const auto graph = graph::ParseGraph(
+      "r = constant f32[2,3] 0 0 0 0 1 3; x = Log(r); t = Transpose(x) {perm=[1,0]}; "
+      "a = Softmax(x) {axis=1, zero_masked=1}; b = Softmax(t) {axis=0, zero_masked=1}; "
+      "c = Softmax(x) {axis=1}; d = Softmax(t) {axis=0}; g = SoftmaxGrad(r, a) {axis=1}");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  for (device::Device* device : {cpu_.get(), ref_.get()}) {
+    const auto got = RunGraph(*device, *graph, {});
+    ASSERT_TRUE(got.ok()) << got.status();
+    const auto expect = [&](const char* name, const std::vector<double>& want) {
+      const std::vector<double> values = ToDoubles(got->at(name));
+      for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(values[i], want[i], 1e-6) << name << i;
+    };
+    expect("a", {0, 0, 0, 0, 0.25, 0.75});
+    expect("b", {0, 0, 0, 0.25, 0, 0.75});
+    expect("g", {0, 0, 0, 0, -0.375, 0.375});
+    EXPECT_TRUE(std::isnan(ToDoubles(got->at("c"))[0]));
+    EXPECT_TRUE(std::isnan(ToDoubles(got->at("d"))[0]));
+  }
+}
+
 TEST_F(CpuVsRef, TheComparisonSeesASmallError) {
   const HostTensor a = RandomTensor({graph::DType::kF32, {100}}, 3);
   HostTensor b = a;

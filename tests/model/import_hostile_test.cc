@@ -261,7 +261,7 @@ TEST(HostileOnnx, RefusesWrongTypesOfInputsAndAttributes) {
       ->set_elem_type(model::onnx::TensorProto::FLOAT16);
   EXPECT_THAT(half.Error(), HasSubstr("FLOAT16"));
   OnnxBuilder ints;
-  ints.Input("x", {1, 2}, DType::kI64).Node("Relu", {"x"}, {"y"}).Output("y");
+  ints.Input("x", {1, 2}, DType::kI64).Node("Sigmoid", {"x"}, {"y"}).Output("y");
   EXPECT_FALSE(ints.Import().ok());
   OnnxBuilder arity;
   arity.Input("x", {1, 2}).Node("Conv", {"x"}, {"y"}).Output("y");
