@@ -12,6 +12,7 @@
 #include "graph/op.h"
 #include "graph/rewrite.h"
 #include "model/fuse_match.h"
+#include "model/host_tensor.h"
 
 namespace ebb::model {
 namespace {
@@ -225,7 +226,83 @@ std::optional<Fused> Normalisation(const GraphView& view, const Node& root) {
   return fused;
 }
 
-constexpr Match kMatches[] = {Normalisation, Gelu, Silu};
+// ---- Group normalisation as the normalisation of reshaped instances, then a scale and a bias a
+// channel.
+
+// `value` has one number a channel of `shape`, [C,1,...]; gives them as [C] if they are so behind a
+// Reshape.
+std::optional<ValueId> ChannelsOf(const GraphView& view, ValueId value, const Shape& shape,
+                                  Parts* parts) {
+  const Node* reshape = view.Take(value, "Reshape", parts);
+  if (reshape == nullptr) return std::nullopt;
+  Shape spread(shape.size() - 1, 1);
+  spread[0] = shape[1];
+  if (view.graph().value(value).type.shape != spread) return std::nullopt;
+  if (view.graph().value(reshape->inputs[0]).type.shape != Shape{shape[1]}) return std::nullopt;
+  return reshape->inputs[0];
+}
+
+// A constant whose elements all are `number`.
+bool IsAll(const GraphView& view, ValueId value, double number) {
+  const graph::Value& constant = view.graph().value(value);
+  if (constant.role != graph::Role::kConstant) return false;
+  for (double element : AsDoubles(*constant.data)) {
+    if (element != number) return false;
+  }
+  return true;
+}
+
+std::optional<Fused> Groups(const GraphView& view, const Node& root) {
+  if (root.op->name != "Add") return std::nullopt;
+  Fused fused;
+  const Node* mul = view.Take(root.inputs[0], "Mul", &fused.parts);
+  if (mul == nullptr) return std::nullopt;
+  const Node* back = view.Take(mul->inputs[0], "Reshape", &fused.parts);
+  if (back == nullptr) return std::nullopt;
+  const Node* norm = view.Take(back->inputs[0], "GroupNorm", &fused.parts);
+  if (norm == nullptr) return std::nullopt;
+  const Node* to = view.Take(norm->inputs[0], "Reshape", &fused.parts);
+  if (to == nullptr) return std::nullopt;
+  const Shape& shape = view.graph().value(root.outputs[0]).type.shape;
+  const Shape& instances = view.graph().value(norm->inputs[0]).type.shape;
+  const int64_t groups = norm->attrs.Int("groups", 1);
+  if (shape.size() < 3 || view.graph().value(to->inputs[0]).type.shape != shape ||
+      instances[0] != shape[0] || instances[1] != groups || shape[1] % groups != 0 ||
+      !IsAll(view, norm->inputs[1], 1) || !IsAll(view, norm->inputs[2], 0)) {
+    return std::nullopt;
+  }
+  const auto scale = ChannelsOf(view, mul->inputs[1], shape, &fused.parts);
+  const auto bias = ChannelsOf(view, root.inputs[1], shape, &fused.parts);
+  if (!scale.has_value() || !bias.has_value()) return std::nullopt;
+  fused.op = "GroupNorm";
+  fused.inputs = {to->inputs[0], *scale, *bias};
+  fused.attrs = norm->attrs;
+  return fused;
+}
+
+// ---- Softmax of PyTorch's attention: zeros where it is not a number, as all keys are masked.
+
+std::optional<Fused> MaskedSoftmax(const GraphView& view, const Node& root) {
+  if (root.op->name != "Where" || !IsAll(view, root.inputs[1], 0)) return std::nullopt;
+  Fused fused;
+  const Node* negation = view.Take(root.inputs[0], "Not", &fused.parts);
+  if (negation == nullptr) return std::nullopt;
+  const Node* equal = view.Take(negation->inputs[0], "Equal", &fused.parts);
+  const ValueId soft = root.inputs[2];
+  const Node* softmax = view.Take(soft, "Softmax", &fused.parts);
+  if (equal == nullptr || softmax == nullptr || equal->inputs[0] != soft ||
+      equal->inputs[1] != soft ||
+      view.graph().value(soft).type != view.graph().value(root.outputs[0]).type) {
+    return std::nullopt;
+  }
+  fused.op = "Softmax";
+  fused.inputs = {softmax->inputs[0]};
+  fused.attrs = softmax->attrs;
+  fused.attrs.Set("zero_masked", int64_t{1});
+  return fused;
+}
+
+constexpr Match kMatches[] = {Normalisation, Gelu, Silu, Groups, MaskedSoftmax};
 
 HostTensor Ones(const graph::TensorType& type) {
   HostTensor tensor = HostTensor::Zeros(type);

@@ -1,6 +1,6 @@
 // Recognises layers that an exporter wrote as arithmetic and makes single ops of them: layer and
-// RMS normalisation, GELU (by erf and by tanh) and SiLU. One op keeps one tensor for backward where
-// its parts keep five. Pure.
+// RMS normalisation, group normalisation, GELU (by erf and by tanh), SiLU, and the softmax of
+// PyTorch's attention. One op keeps one tensor for backward where its parts keep five. Pure.
 #pragma once
 
 #include "absl/status/statusor.h"

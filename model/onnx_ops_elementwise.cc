@@ -3,7 +3,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
-#include "graph/op.h"
 #include "model/onnx_ops.h"
 #include "model/onnx_tensor.h"
 
@@ -234,37 +233,9 @@ absl::Status Variadic(ConvertContext& c) {
   return c.Result("Scale", {sum}, {{"scale", 1.0 / static_cast<double>(operands.size())}});
 }
 
-// PyTorch's attention: zeros where the softmax is not a number, as all keys are masked. The softmax
-// does that itself; what tested it has no reader any more.
-absl::StatusOr<bool> WithoutNans(ConvertContext& c, ValueId condition) {
-  const HostTensor* zero = c.host(1);
-  if (zero == nullptr || zero->data.empty() || c.host(2) != nullptr) return false;
-  for (double v : AsDoubles(*zero)) {
-    if (v != 0) return false;
-  }
-  EBB_ASSIGN_OR_RETURN(const ValueId soft, c.In(2));
-  const graph::Node* negation = c.Producer(condition);
-  if (negation == nullptr || negation->op->name != "Not") return false;
-  const graph::Node* equal = c.Producer(negation->inputs[0]);
-  if (equal == nullptr || equal->op->name != "Equal" || equal->inputs[0] != soft ||
-      equal->inputs[1] != soft) {
-    return false;
-  }
-  const graph::Node* softmax = c.Producer(soft);
-  if (softmax == nullptr || softmax->op->name != "Softmax") return false;
-  if (graph::BroadcastShapes(c.shape(1), c.shape(2)) != c.shape(2)) return false;
-  graph::Attrs attrs = softmax->attrs;
-  attrs.Set("zero_masked", int64_t{1});
-  const ValueId scores = softmax->inputs[0];
-  EBB_RETURN_IF_ERROR(c.Result("Softmax", {scores}, std::move(attrs)));
-  return true;
-}
-
 absl::Status Where(ConvertContext& c) {
   if (c.type(0).dtype != DType::kBool) return c.Invalid("the condition must be bool");
   EBB_ASSIGN_OR_RETURN(const ValueId condition, c.In(0));
-  EBB_ASSIGN_OR_RETURN(const bool done, WithoutNans(c, condition));
-  if (done) return absl::OkStatus();
   EBB_ASSIGN_OR_RETURN(const ValueId a, c.In(1));
   EBB_ASSIGN_OR_RETURN(const ValueId b, c.In(2));
   return c.Result("Where", {condition, a, b});

@@ -18,6 +18,39 @@ bool ExportedForTraining(const ConvertContext& c) {
   return c.num_outputs() > 1;
 }
 
+struct Affine {
+  ValueId x, scale, bias;
+};
+
+// Batch statistics without running ones: what the node names as such is computed by the step, as of
+// convolutions whose weights are standardised by a batch norm.
+absl::StatusOr<ValueId> ByBatch(ConvertContext& c, const Affine& in, double epsilon) {
+  const Shape shape = c.TypeOf(in.x).shape;
+  if (shape[0] == 1) {  // a channel of the only sample is a group
+    EBB_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                         c.EmitAll("GroupNorm", {in.x, in.scale, in.bias},
+                                   {{"groups", shape[1]}, {"epsilon", epsilon}}));
+    return outputs[0];
+  }
+  Ints axes, channel = {shape[1]};
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (d != 1) axes.push_back(static_cast<int64_t>(d));
+    if (d > 1) channel.push_back(1);
+  }
+  const graph::Attrs attrs = {{"axes", axes}, {"keepdims", int64_t{1}}};
+  EBB_ASSIGN_OR_RETURN(const ValueId mean, c.Emit("ReduceMean", {in.x}, attrs));
+  EBB_ASSIGN_OR_RETURN(const ValueId apart, c.Emit("Sub", {in.x, mean}));
+  EBB_ASSIGN_OR_RETURN(const ValueId square, c.Emit("Mul", {apart, apart}));
+  EBB_ASSIGN_OR_RETURN(ValueId deviation, c.Emit("ReduceMean", {square}, attrs));
+  EBB_ASSIGN_OR_RETURN(deviation, c.Emit("Scale", {deviation}, {{"shift", epsilon}}));
+  EBB_ASSIGN_OR_RETURN(deviation, c.Emit("Sqrt", {deviation}));
+  EBB_ASSIGN_OR_RETURN(ValueId y, c.Emit("Div", {apart, deviation}));
+  EBB_ASSIGN_OR_RETURN(const ValueId scale, c.Emit("Reshape", {in.scale}, {{"shape", channel}}));
+  EBB_ASSIGN_OR_RETURN(const ValueId bias, c.Emit("Reshape", {in.bias}, {{"shape", channel}}));
+  EBB_ASSIGN_OR_RETURN(y, c.Emit("Mul", {y, scale}));
+  return c.Emit("Add", {y, bias});
+}
+
 absl::Status BatchNormalization(ConvertContext& c) {
   if (c.opset() < 9 && c.Int("spatial", 1) == 0) {
     return c.Unimplemented("spatial=0 is not supported; export with opset_version=17");
@@ -57,6 +90,10 @@ absl::Status BatchNormalization(ConvertContext& c) {
         const std::vector<ValueId> outputs,
         c.EmitAll("BatchNormInference", {x, scale, bias, mean, var}, {{"epsilon", epsilon}}));
     return finish(outputs[0]);
+  }
+  if (c.Producer(mean) != nullptr || c.Producer(var) != nullptr) {
+    EBB_ASSIGN_OR_RETURN(const ValueId y, ByBatch(c, {x, scale, bias}, epsilon));
+    return finish(y);
   }
   // ONNX's momentum is the share of the old value, the graph's (and PyTorch's) that of the new one.
   if (c.SharesStatistics(mean, var)) {

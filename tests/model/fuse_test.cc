@@ -216,5 +216,28 @@ TEST(FuseLayers, KeepsTheNamesOfResults) {
   EXPECT_EQ(fused->value(fused->outputs[0]).name, "y");
 }
 
+TEST(Fuse, GroupNormOfReshapedInstances) {
+  const std::string head =
+      "x = input f64[2,4,3,2]; w = param f64[4]; b = param f64[4]; o = constant f64[2] 1 1; "
+      "z = constant f64[2] 0 0; r = Reshape(x) {shape=[2,2,12]}; ";
+  const std::string tail =
+      "n, m, i = GroupNorm(r, o, z) {groups=2, epsilon=0.01}; q = Reshape(n) {shape=[2,4,3,2]}; "
+      "v = Reshape(w) {shape=[4,1,1]}; c = Reshape(b) {shape=[4,1,1]}; p = Mul(q, v); "
+      "y = Add(p, c); output y";
+  EXPECT_THAT(Fused(head + tail), ElementsAre("GroupNorm"));
+  // Instances of another scale stay.
+  EXPECT_THAT(Fused(absl::StrReplaceAll(head + tail, {{"f64[2] 1 1", "f64[2] 1 2"}})),
+              ::testing::Contains("Reshape"));
+}
+
+TEST(Fuse, SoftmaxWithoutNans) {
+  const std::string text =
+      "x = input f64[2,3]; z = constant f64[] 0; s = Softmax(x) {axis=1}; e = Equal(s, s); "
+      "n = Not(e); y = Where(n, z, s); output y";
+  EXPECT_THAT(Fused(text), ElementsAre("Softmax"));
+  EXPECT_THAT(Fused(absl::StrReplaceAll(text, {{"f64[] 0", "f64[] 1"}})),
+              ElementsAre("Softmax", "Equal", "Not", "Where"));
+}
+
 }  // namespace
 }  // namespace ebb::model

@@ -272,6 +272,21 @@ TEST(ImportOps, ConstantsOfAnInstanceNormStayConstants) {
   }
 }
 
+// A batch norm of weights, whose statistics are no state (standardised convolutions).
+TEST(ImportOps, ABatchNormWithoutRunningStatisticsHasNone) {
+  for (const int64_t batch : {1, 2}) {
+    OnnxBuilder b;
+    b.Input("x", {batch, 3, 4}).Ramp("scale", {3}).Ramp("bias", {3});
+    b.Node("ReduceMean", {"x"}, {"m"}).With("axes", Ints{0, 2}).With("keepdims", 0);
+    b.Node("Mul", {"m", "m"}, {"v"});
+    b.Node("BatchNormalization", {"x", "scale", "bias", "m", "v"}, {"y"});
+    b.With("training_mode", 1).Output("y");
+    const auto imported = b.Import(Small());
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    EXPECT_THAT(OpsOf(imported->graph), ::testing::EndsWith(batch == 1 ? "GroupNorm" : "Mul Add"));
+  }
+}
+
 // PyTorch's attention writes zeros where all keys are masked: so does the softmax, in one node.
 TEST(ImportOps, ASoftmaxWithoutNansIsOneNode) {
   OnnxBuilder b;
