@@ -27,7 +27,8 @@ using testing::ToDoubles;
 
 constexpr int kSteps = 20;
 constexpr const char* kNetworks[] = {"lenet5",      "resnet18", "vgg11_bn", "mobilenet_v2",
-                                     "densenet121", "vit",      "lstm_lm",  "gru"};
+                                     "densenet121", "bert",     "gpt2",     "vit",
+                                     "lstm_lm",     "gru"};
 constexpr const char* kExporters[] = {"torchscript", "dynamo"};
 
 class Network : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
