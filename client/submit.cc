@@ -175,6 +175,9 @@ absl::Status Uploader::Upload(const std::string& directory, v1::JobSpec* spec) {
     }
     return absl::OkStatus();
   };
+  if (spec->predict().has_data()) {
+    EBB_RETURN_IF_ERROR(upload_source("predict.data", spec->mutable_predict()->mutable_data()));
+  }
   if (spec->data().has_train()) {
     EBB_RETURN_IF_ERROR(upload_source("data.train", spec->mutable_data()->mutable_train()));
   }

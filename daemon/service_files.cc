@@ -100,6 +100,13 @@ absl::StatusOr<std::shared_ptr<const runtime::JobResult>> StateOf(
 absl::StatusOr<std::string> Service::ResultFile(JobId job, v1::FetchRequest::Format format,
                                                 v1::FetchRequest::State state) const {
   EBB_ASSIGN_OR_RETURN(auto result, engine_->Result(job));
+  if (!result->predictions.empty()) {
+    if (format == v1::FetchRequest::FORMAT_ONNX || state != v1::FetchRequest::STATE_UNSPECIFIED) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          JobLabel(job), " has predicted: its result are outputs, as safetensors, not weights"));
+    }
+    return model::WriteSafetensors(result->predictions, {{"format", "pt"}});
+  }
   EBB_ASSIGN_OR_RETURN(result, StateOf(std::move(result), state));
   if (format != v1::FetchRequest::FORMAT_ONNX) {
     return model::WriteSafetensors(result->weights, {{"format", "pt"}});

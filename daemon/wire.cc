@@ -181,6 +181,17 @@ absl::Status LabelsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   return absl::OkStatus();
 }
 
+// What only a job that trains has; no file is read for it.
+absl::Status TrainingFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
+  EBB_RETURN_IF_ERROR(LossFromWire(spec, job));
+  EBB_RETURN_IF_ERROR(OptimizerFromWire(spec, job));
+  EBB_RETURN_IF_ERROR(ScheduleFromWire(spec, job));
+  EBB_RETURN_IF_ERROR(MetricsFromWire(spec, job));
+  EBB_RETURN_IF_ERROR(EvaluateFromWire(spec, job));
+  EBB_ASSIGN_OR_RETURN(job->stop, StopFromWire(spec.stop()));
+  return DecisionsFromWire(spec, job);
+}
+
 }  // namespace
 
 absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolver* resolver,
@@ -193,19 +204,14 @@ absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolv
   EBB_RETURN_IF_ERROR(CheckCount("accumulate", spec.accumulate(), 0, 4096));
   job.accumulate = std::max(1, static_cast<int>(spec.accumulate()));
   EBB_RETURN_IF_ERROR(BindFromWire(spec, &job));
-  EBB_RETURN_IF_ERROR(LossFromWire(spec, &job));
-  EBB_RETURN_IF_ERROR(OptimizerFromWire(spec, &job));
-  EBB_RETURN_IF_ERROR(ScheduleFromWire(spec, &job));
-  EBB_RETURN_IF_ERROR(MetricsFromWire(spec, &job));
-  EBB_RETURN_IF_ERROR(EvaluateFromWire(spec, &job));
-  EBB_ASSIGN_OR_RETURN(job.stop, StopFromWire(spec.stop()));
-  EBB_RETURN_IF_ERROR(DecisionsFromWire(spec, &job));
   EBB_RETURN_IF_ERROR(ResourcesFromWire(spec, &job));
+  if (!spec.has_predict()) EBB_RETURN_IF_ERROR(TrainingFromWire(spec, &job));
   job.seed_init = spec.seed().init();
   job.seed_data = spec.seed().data();
   job.seed_dropout = spec.seed().dropout();
   EBB_RETURN_IF_ERROR(ModelFromWire(spec, resolver, files, &job.model));
-  EBB_RETURN_IF_ERROR(DataFromWire(spec.data(), resolver, files, &job));
+  EBB_RETURN_IF_ERROR(spec.has_predict() ? PredictFromWire(spec, resolver, files, &job)
+                                         : DataFromWire(spec.data(), resolver, files, &job));
   return job;
 }
 

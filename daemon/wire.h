@@ -26,6 +26,8 @@ absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolv
 absl::Status BindFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);
 absl::Status DataFromWire(const v1::Data& data, Resolver* resolver, Files files,
                           runtime::JobSpec* job);
+absl::Status PredictFromWire(const v1::JobSpec& spec, Resolver* resolver, Files files,
+                             runtime::JobSpec* job);
 absl::Status LossFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);
 // What evaluations decide, what is averaged, and which state is the result.
 absl::Status DecisionsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job);

@@ -211,6 +211,40 @@ absl::Status BindFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   return absl::OkStatus();
 }
 
+absl::Status PredictFromWire(const v1::JobSpec& spec, Resolver* resolver, Files files,
+                             runtime::JobSpec* job) {
+  const char* training = spec.has_data()           ? "data"
+                         : spec.accumulate() != 0  ? "accumulate"
+                         : spec.has_loss()         ? "loss"
+                         : spec.has_optimizer()    ? "optimizer"
+                         : spec.has_schedule()     ? "schedule"
+                         : spec.metrics_size() > 0 ? "metrics"
+                         : spec.has_evaluate()     ? "evaluate"
+                         : spec.has_stop()         ? "stop"
+                         : spec.has_checkpoint()   ? "checkpoint"
+                         : spec.has_ema()          ? "ema"
+                         : spec.resources().ladder().micro_batches() > 1
+                             ? "resources.ladder.micro_batches"
+                             : nullptr;
+  if (training != nullptr) {
+    return Invalid(absl::StrCat("predict: a job either predicts or trains; remove ", training,
+                                " and what else is for training (ebb predict does it)"));
+  }
+  const v1::DataSource& wire = spec.predict().data();
+  EBB_ASSIGN_OR_RETURN(const Reading reading, ReadingFromWire("predict.data", wire));
+  EBB_ASSIGN_OR_RETURN(job->train, SourceFromWire("predict.data", wire, reading, resolver, files));
+  job->train.tail = data::BatchSource::Tail::kPad;
+  job->predict.emplace();
+  for (const std::string& output : spec.predict().outputs()) {
+    if (output.empty()) return Invalid("predict.outputs has an empty name");
+    job->predict->outputs.push_back(output);
+  }
+  job->stop.epochs = 1;
+  job->ladder.micro_batches = 1;
+  job->ladder.recompute = false;  // nothing is kept for a backward pass
+  return absl::OkStatus();
+}
+
 absl::Status DataFromWire(const v1::Data& data, Resolver* resolver, Files files,
                           runtime::JobSpec* job) {
   // A device that computes needs data: the engine says so.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "graph/autodiff.h"
 #include "graph/loss.h"
@@ -124,6 +125,70 @@ absl::StatusOr<Graph> BuildEvalGraph(const Graph& forward, const TrainingOptions
       AddEvalLoss(copy.graph, options.loss, measured.output, measured.target, measured.valid));
   EBB_RETURN_IF_ERROR(AddMetrics(copy.graph, options, measured, MetricScope::kEvaluation));
   return std::move(copy.graph);
+}
+
+namespace {
+
+std::string OutputsOf(const Graph& forward) {
+  return absl::StrJoin(forward.outputs, ", ", [&](std::string* out, ValueId output) {
+    absl::StrAppend(out, "'", forward.value(output).name, "'");
+  });
+}
+
+absl::StatusOr<std::vector<ValueId>> FindOutputs(const Graph& forward,
+                                                 const std::vector<std::string>& names) {
+  if (names.empty()) return forward.outputs;
+  std::vector<ValueId> found;
+  for (const std::string& name : names) {
+    const auto it =
+        std::find_if(forward.outputs.begin(), forward.outputs.end(),
+                     [&](ValueId output) { return forward.value(output).name == name; });
+    if (it == forward.outputs.end()) {
+      return Invalid(
+          absl::StrCat("'", name, "' is no output of the model; it has: ", OutputsOf(forward)));
+    }
+    if (std::find(found.begin(), found.end(), *it) != found.end()) {
+      return Invalid(absl::StrCat("'", name, "' is named twice"));
+    }
+    found.push_back(*it);
+  }
+  return found;
+}
+
+// The first dimension of the inputs that reach an output.
+absl::StatusOr<int64_t> RowsOf(const Graph& graph) {
+  for (const Value& value : graph.values) {
+    if (value.role == Role::kInput && !value.type.shape.empty()) return value.type.shape[0];
+  }
+  return Invalid("the outputs depend on no input of the model");
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> BuildPredictionGraph(const Graph& forward,
+                                           const std::vector<std::string>& outputs) {
+  EBB_RETURN_IF_ERROR(Verify(forward));
+  EBB_ASSIGN_OR_RETURN(const std::vector<ValueId> roots, FindOutputs(forward, outputs));
+  EBB_ASSIGN_OR_RETURN(GraphCopy copy, CopyForEval(forward, roots));
+  Graph& graph = copy.graph;
+  EBB_ASSIGN_OR_RETURN(const int64_t rows, RowsOf(graph));
+  for (const ValueId root : roots) {
+    const std::string& name = forward.value(root).name;
+    const ValueId output = copy.map[root.index()];
+    if (!output.valid()) return Invalid(absl::StrCat("'", name, "' does not exist in evaluation"));
+    const TensorType type = graph.value(output).type;
+    if (type.shape.empty() || type.shape[0] != rows) {
+      return Invalid(absl::StrCat("'", name, "' is ", ToString(type),
+                                  ": it has no row for each of the ", rows,
+                                  " of a batch; name outputs that have"));
+    }
+    const std::string metric = absl::StrCat("metric/", name);
+    EBB_ASSIGN_OR_RETURN(
+        const ValueId copied,
+        graph.Add("Cast", metric, {output}, {{"to", std::string(Name(type.dtype))}}, Phase::kLoss));
+    EBB_RETURN_IF_ERROR(Expose(graph, copied, metric));
+  }
+  return std::move(graph);
 }
 
 std::string AverageOf(const std::string& param) { return absl::StrCat(param, "/ema"); }

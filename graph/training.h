@@ -126,6 +126,13 @@ std::vector<std::string> ParamsWithoutGradient(const Graph& training);
 // that it shares them.
 absl::StatusOr<Graph> BuildEvalGraph(const Graph& forward, const TrainingOptions& options);
 
+// Forward with evaluation semantics, for what the model makes of its inputs: each of `outputs` (all
+// of the model's, if empty) is copied to a kMetric value "metric/<name>" of the same type, and
+// inputs that none of them reads are not there. InvalidArgument: no such output, or one without a
+// row for each of the batch's.
+absl::StatusOr<Graph> BuildPredictionGraph(const Graph& forward,
+                                           const std::vector<std::string>& outputs);
+
 // Makes an evaluation graph read the moving averages that `training` keeps instead of the
 // parameters they are of. No-op if it keeps none.
 void ReadAverages(const Graph& training, Graph* eval);

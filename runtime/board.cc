@@ -98,7 +98,7 @@ Bytes Board::ResultBytes() const {
   for (const auto& [id, record] : records_) {
     for (const JobResult* result = record.result.get(); result != nullptr;
          result = result->last.get()) {
-      for (const auto* map : {&result->weights, &result->slots}) {
+      for (const auto* map : {&result->weights, &result->slots, &result->predictions}) {
         for (const auto& [name, tensor] : *map) bytes += static_cast<int64_t>(tensor.data.size());
       }
     }

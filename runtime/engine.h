@@ -137,6 +137,8 @@ struct JobResult {
   std::shared_ptr<const std::string> onnx;  // the file the model came from; null for a graph
   Keep keep = Keep::kLast;                  // which state this is
   std::shared_ptr<const JobResult> last;    // the state at the end beside it; else null
+  // Of a job that predicts, which has nothing else: outputs of the model by name, all rows.
+  graph::TensorMap predictions;
   std::shared_ptr<HostBudget::Share>
       held;  // what it takes of the host's memory, if that is counted
 };

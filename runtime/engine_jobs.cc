@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "runtime/engine_loop.h"
 #include "runtime/needs.h"
+#include "runtime/predictions.h"
 #include "runtime/resident.h"
 
 namespace ebb::runtime {
@@ -222,6 +223,10 @@ std::vector<MetricPoint> EngineLoop::Measure(ActiveJob& job, const StepRun& run,
   const bool trains = run.item.kind == StepKind::kTrain;
   const StepProgram& step = *job.prepared->programs()[static_cast<int>(run.item.kind)];
   const auto& offsets = job.prepared->resident.metric_offsets[static_cast<int>(run.item.kind)];
+  if (job.prepared->spec.predict) {
+    KeepPredictions(run.metrics, offsets, run.item.batch, run.valid, job.prepared.get());
+    return points;
+  }
   const int64_t steps_done = run.item.step + (trains ? 1 : 0);
   const absl::Time now = absl::Now();
   const auto add = [&](absl::string_view prefix, const std::map<std::string, double>& values) {

@@ -19,6 +19,15 @@ std::shared_ptr<JobResult> ResultOf(const PreparedJob& job, const std::vector<ch
   return result;
 }
 
+// Of the state that is the job's result, and where it has kept another, the last one.
+std::shared_ptr<JobResult> StatesOf(const PreparedJob& job, const std::vector<char>& image,
+                                    const std::vector<char>* last) {
+  std::shared_ptr<JobResult> result = ResultOf(job, image);
+  result->keep = job.spec.keep;
+  if (last != nullptr) result->last = ResultOf(job, *last);
+  return result;
+}
+
 }  // namespace
 
 // The last step is complete: what it left is copied to the host, and the job is done.
@@ -32,24 +41,28 @@ void EngineLoop::BeginSnapshot(ActiveJob& job) {
     });
     return;
   }
+  if (job.prepared->spec.predict) {  // its outputs are there already
+    auto result = std::make_shared<JobResult>();
+    result->predictions = std::move(job.prepared->predictions);
+    return Succeed(job, std::move(result));
+  }
   const Keep keep = job.prepared->spec.keep;
   if (keep == Keep::kBest) {  // it is there already
-    AfterCopies(job, [this](ActiveJob& job) { Succeed(job, job.prepared->best, nullptr); });
+    AfterCopies(job, [this](ActiveJob& job) {
+      Succeed(job, StatesOf(*job.prepared, job.prepared->best, nullptr));
+    });
     return;
   }
   auto image = std::make_shared<std::vector<char>>(bytes.count());
   CopyImage(job, ImageWay::kDown, image->data(), bytes);
   AfterCopies(job, [this, image, keep](ActiveJob& job) {
-    if (keep == Keep::kLast) return Succeed(job, *image, nullptr);
-    Succeed(job, job.prepared->best, image.get());
+    const PreparedJob& prepared = *job.prepared;
+    if (keep == Keep::kLast) return Succeed(job, StatesOf(prepared, *image, nullptr));
+    Succeed(job, StatesOf(prepared, prepared.best, image.get()));
   });
 }
 
-void EngineLoop::Succeed(ActiveJob& job, const std::vector<char>& image,
-                         const std::vector<char>* last) {
-  const std::shared_ptr<JobResult> result = ResultOf(*job.prepared, image);
-  result->keep = job.prepared->spec.keep;
-  if (last != nullptr) result->last = ResultOf(*job.prepared, *last);
+void EngineLoop::Succeed(ActiveJob& job, std::shared_ptr<JobResult> result) {
   result->held = std::move(job.prepared->host_share);
   if (result->held) result->held->Shrink(job.prepared->ResultBytes(device_->spec()));
   Publish(job, [&](Board::Record& record) { record.result = result; });

@@ -108,6 +108,12 @@ struct LadderSpec {
   int micro_batches = 0;
 };
 
+// A job that trains nothing: it reads `train` once, in order, and its result are outputs of the
+// model under evaluation semantics, a row for each.
+struct PredictSpec {
+  std::vector<std::string> outputs;  // by name; empty: all
+};
+
 struct JobSpec {
   std::string name;
   ModelSpec model;
@@ -120,6 +126,7 @@ struct JobSpec {
   int accumulate = 1;       // batches whose gradients, averaged, make one step
   // Rows that a training step reads.
   int64_t StepRows() const { return batch_size * accumulate; }
+  std::optional<PredictSpec> predict;  // then loss, optimizer and the like do not matter
   graph::LossSpec loss;
   std::string target_field;  // data field that feeds loss.target; "" = bind of it or the same name
   std::vector<graph::MetricSpec> metrics;

@@ -150,8 +150,10 @@ absl::Status BindData(const JobSpec& spec, const DataSource& source, data::Batch
   }
   batches->seed = spec.seed_data;
   batches->order = order;
-  // Padded rows must not count, which only a graph with "ebb.valid" knows.
-  batches->tail = step->valid.valid() ? source.tail : data::BatchSource::Tail::kDrop;
+  // Padded rows must not count, which only a graph with "ebb.valid" knows, and who takes rows one
+  // by one.
+  batches->tail =
+      step->valid.valid() || spec.predict ? source.tail : data::BatchSource::Tail::kDrop;
   const Slices slices =
       source.data != nullptr && source.data->IsTokens() ? Slices::kAny : Slices::kOfBatch;
   for (const graph::Value& value : step->graph.values) {
@@ -251,6 +253,15 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
 
 }  // namespace
 
+Bytes PreparedJob::PredictionBytes() const {
+  Bytes bytes;
+  for (const ValueId id : programs()[0]->metrics) {
+    const graph::TensorType& type = programs()[0]->graph.value(id).type;
+    bytes += type.bytes() / type.shape[0] * static_cast<int64_t>(sources[0].rows.size());
+  }
+  return bytes;
+}
+
 Bytes PreparedJob::HostBytes(const DeviceSpec& device) const {
   Bytes bytes = StagingOnHost() + FeedOnHost() + ResultBytes(device);
   if (programs()[1] == nullptr || !device.computes) return bytes;
@@ -271,20 +282,30 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
                                         .groups = spec.groups,
                                         .clip = spec.clip,
                                         .ema_decay = spec.ema_decay};
-  EBB_ASSIGN_OR_RETURN(Graph train, TrainingGraphOf(spec, imported.graph, training));
+  Graph train;
+  if (spec.predict) {
+    auto predict = graph::BuildPredictionGraph(imported.graph, spec.predict->outputs);
+    if (!predict.ok()) return Annotate(predict.status(), "predict.outputs");
+    train = *std::move(predict);
+  } else {
+    EBB_ASSIGN_OR_RETURN(train, TrainingGraphOf(spec, imported.graph, training));
+  }
   EBB_RETURN_IF_ERROR(CheckNodes(spec, train));
   if (values == Values::kMake) {
     EBB_RETURN_IF_ERROR(CheckInitialValues(train, imported.weights));
   }
-  if (std::string warning = UntrainedInWords(train, spec.groups); !warning.empty()) {
+  if (std::string warning = UntrainedInWords(train, spec.groups);
+      !warning.empty() && !spec.predict) {
     job->warnings.push_back(std::move(warning));
   }
   std::array<std::unique_ptr<StepProgram>, 2> steps;
   EBB_ASSIGN_OR_RETURN(steps[0], LowerAndBuild(std::move(train), device, options));
   if (PartsOf(spec) > 1) job->warnings.push_back(PartsInWords(spec, *steps[0]));
-  EBB_RETURN_IF_ERROR(Annotate(BindData(spec, spec.train, data::BatchSource::Order::kShuffled,
+  EBB_RETURN_IF_ERROR(Annotate(BindData(spec, spec.train,
+                                        spec.predict ? data::BatchSource::Order::kSequential
+                                                     : data::BatchSource::Order::kShuffled,
                                         steps[0].get(), &job->sources[0]),
-                               "data.train"));
+                               spec.predict ? "predict.data" : "data.train"));
   if (spec.train.feed) EBB_RETURN_IF_ERROR(MakeFeed(spec, device.spec(), job.get()));
   if (spec.val) {
     EBB_ASSIGN_OR_RETURN(Graph eval, graph::BuildEvalGraph(imported.graph, training));

@@ -52,6 +52,8 @@ struct PreparedJob {
   // level. Pages come as they are touched. Null until a level needs it, or on a device that does
   // not compute, where its addresses are all there is.
   std::shared_ptr<HostBuffer> host_image;
+  // Of a job that predicts: its outputs, all rows; their room is made by AllocateHost().
+  graph::TensorMap predictions;
   // Where the best is kept: the state at the best evaluation so far; its room is made by
   // AllocateHost().
   std::vector<char> best;
@@ -82,9 +84,11 @@ struct PreparedJob {
   Bytes StagingInPool() const { return stages_in_pool ? slot_bytes * kSlots : Bytes(0); }
   // Of the host's: its parameters, buffers and slots, when it has succeeded.
   Bytes ResultBytes(const DeviceSpec& device) const {
+    if (spec.predict) return device.computes ? PredictionBytes() : Bytes(0);
     const int states = spec.keep == Keep::kBestAndLast ? 2 : 1;
     return device.computes ? resident.state_end * states : Bytes(0);
   }
+  Bytes PredictionBytes() const;  // of all rows
   // Of the host's: what host_image may take. It is a reservation of addresses where nothing is
   // computed, and then only what is streamed would be there.
   Bytes ImageBytes(const DeviceSpec& device) const {

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
+#include "runtime/predictions.h"
 
 namespace ebb::runtime {
 namespace {
@@ -121,6 +122,7 @@ absl::Status AllocateHost(const DeviceSpec& device, PreparedJob* job) {
                                             device.computes ? HostBuffer::Backing::kMemory
                                                             : HostBuffer::Backing::kAddresses));
   }
+  if (device.computes && job->spec.predict) job->predictions = RoomForPredictions(*job);
   if (device.computes && job->spec.keep != Keep::kLast) {
     job->best.resize(static_cast<size_t>(job->resident.state_end.count()));
   }

@@ -41,6 +41,7 @@ std::vector<Command> JobCommands();       // ps, show, update, cancel, pause, re
 std::vector<Command> SubmitCommands();    // submit, watch
 std::vector<Command> EstimateCommands();  // estimate
 std::vector<Command> FeedCommands();      // feed
+std::vector<Command> PredictCommands();   // predict
 std::vector<Command> FileCommands();      // data, get
 std::vector<Command> ReportCommands();    // memory, device, explain
 

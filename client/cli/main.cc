@@ -19,7 +19,7 @@ namespace {
 std::vector<Command> AllCommands() {
   std::vector<Command> all;
   for (auto commands : {SubmitCommands(), EstimateCommands(), JobCommands(), FeedCommands(),
-                        FileCommands(), ReportCommands()}) {
+                        PredictCommands(), FileCommands(), ReportCommands()}) {
     all.insert(all.end(), commands.begin(), commands.end());
   }
   for (Command& command : all) {

@@ -1,0 +1,164 @@
+// predict: the outputs of a model over a data set.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/status.h"
+#include "base/units.h"
+#include "client/cli/commands.h"
+#include "client/json.h"
+#include "client/local_file.h"
+#include "client/predict.h"
+#include "client/submit.h"
+
+namespace ebb::cli {
+namespace {
+
+// Stores a file of the command line, whose path is relative to where the command runs.
+absl::StatusOr<std::string> Store(const Context& context, const std::string& path,
+                                  v1::ObjectKind kind) {
+  EBB_ASSIGN_OR_RETURN(const auto outcome,
+                       context.client.PutFile(path, kind, path.substr(path.rfind('/') + 1)));
+  return outcome.object.handle();
+}
+
+// The trained weights of a job, stored.
+absl::StatusOr<std::string> WeightsOf(const Context& context, const std::string& name) {
+  EBB_ASSIGN_OR_RETURN(const v1::Job job, context.client.Get(name));
+  const char* const base = std::getenv("TMPDIR");
+  std::string directory =
+      absl::StrCat(base != nullptr && *base != '\0' ? base : "/tmp", "/ebb-predict-XXXXXX");
+  if (mkdtemp(directory.data()) == nullptr) {
+    return client::LocalFileError(errno, "cannot make a directory", directory);
+  }
+  const std::string path = absl::StrCat(directory, "/", job.id(), ".safetensors");
+  const absl::Cleanup remove = [&] {
+    unlink(path.c_str());
+    rmdir(directory.c_str());
+  };
+  EBB_ASSIGN_OR_RETURN(const auto file, client::OutputFile::Create(path));
+  EBB_RETURN_IF_ERROR(context.client
+                          .Fetch(job.id(), v1::FetchRequest::FORMAT_SAFETENSORS,
+                                 v1::FetchRequest::STATE_UNSPECIFIED,
+                                 [&](absl::string_view chunk) { return file->Write(chunk); })
+                          .status());
+  EBB_RETURN_IF_ERROR(file->Commit());
+  return Store(context, path, v1::OBJECT_KIND_WEIGHTS);
+}
+
+absl::StatusOr<v1::JobSpec> SpecOf(const Context& context, const std::string& path,
+                                   client::Uploader* uploader) {
+  const Args& args = context.args;
+  if (args.Has("job") && args.Has("weights")) {
+    return absl::InvalidArgumentError("give --job or --weights, not both");
+  }
+  EBB_ASSIGN_OR_RETURN(const v1::JobSpec read, client::ReadSpecFile(path, args.All("set")));
+  v1::JobSpec spec = client::PredictionOf(read);
+  v1::DataSource* data = spec.mutable_predict()->mutable_data();
+  if (args.Has("data")) {
+    data->clear_index();
+    EBB_ASSIGN_OR_RETURN(const std::string handle,
+                         Store(context, args.Get("data"), v1::OBJECT_KIND_DATA));
+    if (data->has_tokens()) {
+      data->set_tokens(handle);
+    } else {
+      data->set_file(handle);
+    }
+  }
+  if (args.Has("index")) {
+    EBB_ASSIGN_OR_RETURN(*data->mutable_index(),
+                         Store(context, args.Get("index"), v1::OBJECT_KIND_INDEX));
+  }
+  if (args.Has("outputs")) {
+    spec.mutable_predict()->clear_outputs();
+    for (absl::string_view output : absl::StrSplit(args.Get("outputs"), ',')) {
+      spec.mutable_predict()->add_outputs(std::string(output));
+    }
+  }
+  if (args.Has("job") || args.Has("weights")) {
+    v1::Model* model = spec.mutable_model();
+    model->clear_reinit();
+    EBB_ASSIGN_OR_RETURN(*model->mutable_weights(),
+                         args.Has("job")
+                             ? WeightsOf(context, args.Get("job"))
+                             : Store(context, args.Get("weights"), v1::OBJECT_KIND_WEIGHTS));
+  }
+  EBB_RETURN_IF_ERROR(Annotate(uploader->Upload(client::DirectoryOf(path), &spec), path));
+  return spec;
+}
+
+int Predict(const Context& context) {
+  const std::string& path = context.args.positional()[0];
+  client::Uploader uploader(&context.client);
+  const auto spec = SpecOf(context, path, &uploader);
+  if (!spec.ok()) return Fail(spec.status());
+  const auto job = context.client.Submit(*spec);
+  if (!job.ok()) {
+    return Fail(Annotate(
+        absl::Status(job.status().code(), uploader.WithPaths(job.status().message())), path));
+  }
+  for (const std::string& warning : job->warnings()) {
+    std::fprintf(stderr, "ebb: %s: warning: %s\n", job->id().c_str(), warning.c_str());
+  }
+  v1::Job last = *job;
+  const absl::Status watched =
+      context.client.Watch(job->id(), 0, [&](const v1::WatchResponse& update) {
+        if (update.has_job()) last = update.job();
+        return true;
+      });
+  if (!watched.ok()) return Fail(watched);
+  if (last.state() != v1::Job::STATE_SUCCEEDED) {
+    std::fprintf(stderr, "ebb: %s %s\n", last.id().c_str(), last.message().c_str());
+    return kJobFailed;
+  }
+  const std::string out = context.args.Get("o", absl::StrCat(job->id(), ".safetensors"));
+  const auto file = client::OutputFile::Create(out);
+  if (!file.ok()) return Fail(file.status());
+  const auto header = context.client.Fetch(
+      job->id(), v1::FetchRequest::FORMAT_SAFETENSORS, v1::FetchRequest::STATE_UNSPECIFIED,
+      [&](absl::string_view chunk) { return (*file)->Write(chunk); });
+  if (!header.ok()) return Fail(header.status());
+  if (const absl::Status status = (*file)->Commit(); !status.ok()) return Fail(status);
+  if (context.json) {
+    const nlohmann::ordered_json json = {{"job", job->id()},
+                                         {"file", out},
+                                         {"bytes", header->bytes()},
+                                         {"sha256", header->sha256()}};
+    std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("%s  %s\n", out.c_str(), FormatBytes(Bytes(header->bytes())).c_str());
+  }
+  return kOk;
+}
+
+}  // namespace
+
+std::vector<Command> PredictCommands() {
+  return {
+      {"predict",
+       "predict SPEC [--job JOB | --weights FILE] [--data FILE] [--outputs NAME,...] [-o FILE]",
+       "Run a job file's model over a data set, without dropout and by its running statistics, and "
+       "write its outputs as safetensors: a row for each of the data's, in their order.",
+       "  ebb predict digits.yaml --job j-17 --data test.npz -o logits.safetensors\n"
+       "  ebb predict digits.yaml --weights cnn.safetensors --outputs logits\n",
+       1,
+       1,
+       {{"job", "JOB", "a job that has succeeded, for its trained weights"},
+        {"weights", "FILE", "weights (default: the job file's)"},
+        {"data", "FILE",
+         "what to read, as the job file reads its validation or training data "
+         "(default: those)"},
+        {"index", "FILE", "the rows that count (default with --data: all)"},
+        {"outputs", "NAME,...", "outputs of the model (default: all)"},
+        {"o", "FILE", "where to write (default: JOB.safetensors)"},
+        {"set", "KEY.PATH=VALUE", "change a field of the file; repeatable"}},
+       Predict},
+  };
+}
+
+}  // namespace ebb::cli
