@@ -21,6 +21,8 @@ v1::JobSpec PredictionOf(const v1::JobSpec& trains) {
   if (!spec.predict().has_data() && (trains.data().has_val() || trains.data().has_train())) {
     v1::DataSource* data = spec.mutable_predict()->mutable_data();
     *data = trains.data().has_val() ? trains.data().val() : trains.data().train();
+    *spec.mutable_predict()->mutable_augment() = trains.data().augment();
+    spec.mutable_predict()->mutable_augment()->clear_train();
     data->clear_batches();
     data->clear_batch_size();
     data->clear_drop_last();

@@ -233,6 +233,10 @@ absl::Status PredictFromWire(const v1::JobSpec& spec, Resolver* resolver, Files 
   const v1::DataSource& wire = spec.predict().data();
   EBB_ASSIGN_OR_RETURN(const Reading reading, ReadingFromWire("predict.data", wire));
   EBB_ASSIGN_OR_RETURN(job->train, SourceFromWire("predict.data", wire, reading, resolver, files));
+  const v1::Augment& augment = spec.predict().augment();
+  EBB_ASSIGN_OR_RETURN(const data::Transforms transforms,
+                       TransformsFromWire("predict.augment.val", augment.val()));
+  EBB_RETURN_IF_ERROR(Augment("predict.augment.val", augment.field(), transforms, &job->train));
   job->train.tail = data::BatchSource::Tail::kPad;
   job->predict.emplace();
   for (const std::string& output : spec.predict().outputs()) {

@@ -173,7 +173,6 @@ class EngineLoop {
 
   // engine_result.cc: a job's result.
   void BeginSnapshot(ActiveJob& job);
-  // With the images of the states that are its result, and that are kept beside it, if any.
   void Succeed(ActiveJob& job, std::shared_ptr<JobResult> result);
 
   // engine_feed.cc: jobs whose batches their clients push.

@@ -42,9 +42,12 @@ void EngineLoop::BeginSnapshot(ActiveJob& job) {
     return;
   }
   if (job.prepared->spec.predict) {  // its outputs are there already
-    auto result = std::make_shared<JobResult>();
-    result->predictions = std::move(job.prepared->predictions);
-    return Succeed(job, std::move(result));
+    AfterCopies(job, [this](ActiveJob& job) {
+      auto result = std::make_shared<JobResult>();
+      result->predictions = std::move(job.prepared->predictions);
+      Succeed(job, std::move(result));
+    });
+    return;
   }
   const Keep keep = job.prepared->spec.keep;
   if (keep == Keep::kBest) {  // it is there already

@@ -114,10 +114,13 @@ TEST(Supported, EveryLeafOfTheSchemaIsActedOnOrRefusedByItsName) {
     refused.insert(named);
   });
   EXPECT_GT(leaves, 100);
-  EXPECT_THAT(refused, testing::UnorderedElementsAre(
-                           "data.train.batch_size", "data.train.batches", "data.val.feed_timeout",
-                           "data.val.feed", "data.val.batch_size", "data.val.schema",
-                           "data.val.drop_last", "checkpoint.every", "loss_scale"));
+  EXPECT_THAT(
+      refused,
+      testing::UnorderedElementsAre(
+          "data.train.batch_size", "data.train.batches", "data.val.feed_timeout", "data.val.feed",
+          "data.val.batch_size", "data.val.schema", "data.val.drop_last", "checkpoint.every",
+          "loss_scale", "predict.data.feed", "predict.data.batch_size", "predict.data.drop_last",
+          "predict.data.schema", "predict.data.feed_timeout", "predict.augment.train"));
 }
 
 TEST(Supported, AFieldOfANewerSchemaIsRefused) {
