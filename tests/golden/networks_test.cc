@@ -28,7 +28,7 @@ using testing::ToDoubles;
 constexpr int kSteps = 20;
 constexpr const char* kNetworks[] = {"lenet5",      "resnet18", "vgg11_bn", "mobilenet_v2",
                                      "densenet121", "bert",     "gpt2",     "vit",
-                                     "lstm_lm",     "gru"};
+                                     "lstm_lm",     "gru",      "dlrm"};
 constexpr const char* kExporters[] = {"torchscript", "dynamo"};
 
 class Network : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Exports, Network,
                          });
 
 INSTANTIATE_TEST_SUITE_P(TorchScript, Network,
-                         ::testing::Combine(::testing::Values("dlrm", "dlrm_bags"),
+                         ::testing::Combine(::testing::Values("dlrm_bags"),
                                             ::testing::Values("torchscript")),
                          [](const auto& info) { return std::get<0>(info.param); });
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "runtime/active_job.h"
+#include "runtime/metric_sums.h"
 
 namespace ebb::runtime {
 namespace {
@@ -32,7 +32,7 @@ TEST(MetricSums, OfNothingAreNoNumber) {
         step.graph.AddValue(name, {graph::DType::kF64, {}}, graph::Role::kMetric));
   }
   MetricSums sums;
-  sums.Add(step, std::vector<char>(16, 0), Bytes(8));
+  sums.Add(step, std::vector<char>(16, 0), {Bytes(0), Bytes(8)}, 1);
   EXPECT_TRUE(std::isnan(sums.Take().at("loss")));
 }
 
