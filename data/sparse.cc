@@ -192,7 +192,8 @@ std::vector<std::string> Features(const Fields& fields) {
 // Rows of the fields that belong to no feature, if they agree.
 std::optional<int64_t> OtherRows(const Fields& fields, const std::vector<std::string>& features) {
   std::optional<int64_t> rows;
-  for (const auto& [field, tensor] : fields) {
+  for (const auto& [key, tensor] : fields) {
+    const std::string& field = key;  // which a lambda may name (clang 14)
     const bool sparse = std::any_of(features.begin(), features.end(), [&](const std::string& name) {
       return field == absl::StrCat(name, kIndices) || field == absl::StrCat(name, kOffsets) ||
              field == absl::StrCat(name, kWeights);
@@ -236,6 +237,11 @@ absl::StatusOr<Fields> PadSparse(Fields fields, absl::Span<const SparseRule> rul
                                   name, ", pad_to: LENGTH}]"));
     }
     used[static_cast<size_t>(rule - rules.begin())] = true;
+    if (fields.contains(name)) {
+      return Invalid(absl::StrCat("the data have a field \"", name, "\" and the sparse feature \"",
+                                  name, kIndices,
+                                  "\", which becomes one of that name; rename one"));
+    }
     EBB_RETURN_IF_ERROR(padder.Pad(name, *rule, rows, &fields));
   }
   for (size_t i = 0; i < rules.size(); ++i) {

@@ -56,8 +56,9 @@ bool IsCounter(absl::string_view name) { return absl::EndsWith(name, "num_batche
 
 // A file may hold some of the values only; where reinit does not draw the others that is a warning,
 // since it may be a mistake. What reinit draws may be in the file in any shape.
-absl::Status Load(const graph::TensorMap& weights, const std::vector<model::ReinitRule>& rules,
-                  model::ImportedModel* imported) {
+absl::Status Load(const JobSpec& spec, model::ImportedModel* imported) {
+  const graph::TensorMap& weights = *spec.model.weights;
+  const std::vector<model::ReinitRule>& rules = spec.model.reinit;
   const Graph& graph = imported->graph;
   for (const auto& [name, tensor] : weights) {
     const ValueId id = graph.Find(name);
@@ -82,6 +83,12 @@ absl::Status Load(const graph::TensorMap& weights, const std::vector<model::Rein
     ++all;
     if (weights.contains(value.name) || IsDrawn(rules, value.name)) continue;
     if (++missing == 1) first = value.name;
+  }
+  if (missing > 0 && spec.predict) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("model.weights lacks ", missing, " of the model's ", all,
+                     " parameters and buffers, such as '", first,
+                     "', which nothing has trained; give the weights of the whole model"));
   }
   if (missing > 0) {
     imported->warnings.push_back(absl::StrCat("model.weights lacks ", missing, " of the model's ",
@@ -130,7 +137,7 @@ absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, Values va
                      " of the pool; it does not fit at any batch_size"));
   }
   if (spec.model.weights != nullptr) {
-    EBB_RETURN_IF_ERROR(Load(*spec.model.weights, spec.model.reinit, &imported));
+    EBB_RETURN_IF_ERROR(Load(spec, &imported));
   }
   const absl::Status reinit = values == Values::kMake
                                   ? model::Reinitialize(imported.graph, spec.model.reinit,

@@ -82,11 +82,11 @@ int64_t ClassesOf(const Graph& graph, ValueId input, Slices slices, int64_t* ign
 }
 
 // Planning takes quadratic time, and while a job is prepared a thread is busy with it.
-absl::Status CheckNodes(const JobSpec& spec, const Graph& train) {
+absl::Status CheckNodes(const JobSpec& spec, size_t nodes) {
   constexpr size_t kMostNodes = 16384;
-  if (train.nodes.size() <= kMostNodes) return absl::OkStatus();
+  if (nodes <= kMostNodes) return absl::OkStatus();
   return absl::UnimplementedError(absl::StrCat(
-      "the model's training graph has ", train.nodes.size(), " nodes; this version plans at most ",
+      "the model's training graph has at least ", nodes, " nodes; this version plans at most ",
       kMostNodes, ": ",
       spec.accumulate > 1 ? "lower accumulate, or raise batch_size by as much as it falls"
                           : "build the model of fewer, larger operations"));
@@ -242,6 +242,12 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
                                             "where the job ends at the latest"
                                           : "stop: give steps, epochs or samples");
   }
+  if (!spec.val) {
+    for (const graph::MetricSpec& metric : spec.metrics) {
+      if (metric.kind != graph::MetricKind::kAuc) continue;
+      return absl::InvalidArgumentError("metrics: auc is measured by evaluations; give data.val");
+    }
+  }
   if (!(spec.weight > 0)) return absl::InvalidArgumentError("resources.weight must be positive");
   EBB_RETURN_IF_ERROR(Annotate(CheckMaxInFlight(spec.max_in_flight), "resources"));
   EBB_RETURN_IF_ERROR(CheckAccumulate(spec));
@@ -288,9 +294,11 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
     if (!predict.ok()) return Annotate(predict.status(), "predict.outputs");
     train = *std::move(predict);
   } else {
+    // Before so many copies of the model are made, and differentiated.
+    EBB_RETURN_IF_ERROR(CheckNodes(spec, imported.graph.nodes.size() * spec.accumulate));
     EBB_ASSIGN_OR_RETURN(train, TrainingGraphOf(spec, imported.graph, training));
   }
-  EBB_RETURN_IF_ERROR(CheckNodes(spec, train));
+  EBB_RETURN_IF_ERROR(CheckNodes(spec, train.nodes.size()));
   if (values == Values::kMake) {
     EBB_RETURN_IF_ERROR(CheckInitialValues(train, imported.weights));
   }

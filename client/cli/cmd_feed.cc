@@ -51,10 +51,20 @@ int Feed(const Context& context) {
   const std::string job = paths.front();
   paths.erase(paths.begin());
   FileBatches batches(std::move(paths), *order);
+  bool first = true;
   const auto last = client::FeedJob(
       &context.client, job, [&](int64_t number) { return batches.Make(number); },
       {.at_end = context.args.Has("keep_open") ? client::AtEnd::kLeave : client::AtEnd::kEnd,
-       .begun = [&](const v1::FeedResponse& begun) { return batches.Begin(begun); }});
+       .begun = [&](const v1::FeedResponse& begun) {
+         if (first && begun.next_batch() > 0) {
+           std::fprintf(stderr,
+                        "ebb: %s has %s batches already: as many of these files, which are counted "
+                        "from its first one, are skipped\n",
+                        begun.job().c_str(), WithCommas(begun.next_batch()).c_str());
+         }
+         first = false;
+         return batches.Begin(begun);
+       }});
   if (!last.ok()) return Fail(last.status());
   if (context.json) {
     std::printf("%s\n", client::ToJson(*last, client::JsonStyle::kIndented).c_str());
@@ -73,10 +83,13 @@ std::vector<Command> FeedCommands() {
       {"feed",
        "feed JOB FILE... [--epochs N] [--shuffle SEED] [--keep_open]",
        "Push the rows of files to a job with data.train: {feed: client, ...}, batch by batch. A "
-       "feed that broke off goes on when the command is given again.",
+       "feed that broke off goes on when the command is given again: files are counted from the "
+       "job's "
+       "first batch, and what it has is skipped.",
        "  ebb feed clicks day1.npz day2.npz\n"
        "  ebb feed j-17 digits.csv.gz --epochs 20 --shuffle 1\n"
-       "  ebb feed clicks day3.npz --keep_open\n",
+       "  ebb feed clicks day1.npz --keep_open\n"
+       "  ebb feed clicks day1.npz day2.npz       # later: day1 is there already\n",
        2,
        std::numeric_limits<size_t>::max(),
        {{"epochs", "N", "push all files so many times (default 1)"},

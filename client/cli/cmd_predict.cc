@@ -97,6 +97,11 @@ int Predict(const Context& context) {
   client::Uploader uploader(&context.client);
   const auto spec = SpecOf(context, path, &uploader);
   if (!spec.ok()) return Fail(spec.status());
+  // What cannot be written is known before anything runs.
+  const std::string given = context.args.Get("o");
+  auto file = given.empty() ? absl::StatusOr<std::unique_ptr<client::OutputFile>>(nullptr)
+                            : client::OutputFile::Create(given);
+  if (!file.ok()) return Fail(file.status());
   const auto job = context.client.Submit(*spec);
   if (!job.ok()) {
     return Fail(Annotate(
@@ -104,6 +109,9 @@ int Predict(const Context& context) {
   }
   for (const std::string& warning : job->warnings()) {
     std::fprintf(stderr, "ebb: %s: warning: %s\n", job->id().c_str(), warning.c_str());
+  }
+  if (!context.json) {
+    std::fprintf(stderr, "ebb: %s %s\n", job->id().c_str(), job->name().c_str());
   }
   v1::Job last = *job;
   const absl::Status watched =
@@ -116,8 +124,8 @@ int Predict(const Context& context) {
     std::fprintf(stderr, "ebb: %s %s\n", last.id().c_str(), last.message().c_str());
     return kJobFailed;
   }
-  const std::string out = context.args.Get("o", absl::StrCat(job->id(), ".safetensors"));
-  const auto file = client::OutputFile::Create(out);
+  const std::string out = given.empty() ? absl::StrCat(job->id(), ".safetensors") : given;
+  if (given.empty()) file = client::OutputFile::Create(out);
   if (!file.ok()) return Fail(file.status());
   const auto header = context.client.Fetch(
       job->id(), v1::FetchRequest::FORMAT_SAFETENSORS, v1::FetchRequest::STATE_UNSPECIFIED,

@@ -106,8 +106,13 @@ TEST_F(PredictTest, MistakesAreRefused) {
           "predict.outputs: 'probabilities' is no output of the model; it has: 'logits'");
   refused({"--outputs", "logits,logits"}, 2, "named twice");
   refused({"--data", Path("none.npz")}, 4, "none.npz");
+  refused({"-o", Path("none/x")}, 4, "none/x");
   refused({"--job", "j-77"}, 4, "j-77");
   refused({"--job", "j-1", "--weights", "w"}, 2, "not both");
+  graph::TensorMap some;
+  some["body.0.bias"] = graph::HostTensor::Zeros({graph::DType::kF32, {128}});
+  dir_.Write("some.safetensors", model::WriteSafetensors(some));
+  refused({"--weights", Path("some.safetensors")}, 2, "lacks 5 of the model's 6");
   const Outcome both =
       Ebb({"submit", spec_, "--set", "predict={data: {file: data/digits.csv.gz}}"});
   EXPECT_EQ(both.code, 2);
