@@ -4,6 +4,7 @@
 #include <google/protobuf/unknown_field_set.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -80,27 +81,6 @@ constexpr absl::string_view kSupported[] = {"name",
                                             "data.augment.val.normalize.std",
                                             "data.augment.field",
                                             "bind",
-                                            "predict.data.file",
-                                            "predict.data.tokens",
-                                            "predict.data.window",
-                                            "predict.data.range",
-                                            "predict.data.token_type",
-                                            "predict.data.batches",
-                                            "predict.data.index",
-                                            "predict.data.label_column",
-                                            "predict.data.sparse.match",
-                                            "predict.data.sparse.pad_to",
-                                            "predict.data.sparse.pad_value",
-                                            "predict.data.sparse.truncate",
-                                            "predict.augment.val.resize",
-                                            "predict.augment.val.random_resized_crop",
-                                            "predict.augment.val.center_crop",
-                                            "predict.augment.val.random_crop",
-                                            "predict.augment.val.hflip.p",
-                                            "predict.augment.val.normalize.mean",
-                                            "predict.augment.val.normalize.std",
-                                            "predict.augment.field",
-                                            "predict.data.images",
                                             "predict.outputs",
                                             "batch_size.fixed",
                                             "batch_size.auto",
@@ -149,33 +129,6 @@ constexpr absl::string_view kSupported[] = {"name",
                                             "optimizer.groups.lr_scale",
                                             "optimizer.groups.weight_decay",
                                             "optimizer.groups.frozen",
-                                            "optimizer.groups.use.sgd.lr",
-                                            "optimizer.groups.use.sgd.momentum",
-                                            "optimizer.groups.use.sgd.dampening",
-                                            "optimizer.groups.use.sgd.nesterov",
-                                            "optimizer.groups.use.sgd.weight_decay",
-                                            "optimizer.groups.use.adam.lr",
-                                            "optimizer.groups.use.adam.betas",
-                                            "optimizer.groups.use.adam.eps",
-                                            "optimizer.groups.use.adam.weight_decay",
-                                            "optimizer.groups.use.adamw.lr",
-                                            "optimizer.groups.use.adamw.betas",
-                                            "optimizer.groups.use.adamw.eps",
-                                            "optimizer.groups.use.adamw.weight_decay",
-                                            "optimizer.groups.use.adagrad.lr",
-                                            "optimizer.groups.use.adagrad.lr_decay",
-                                            "optimizer.groups.use.adagrad.eps",
-                                            "optimizer.groups.use.adagrad.weight_decay",
-                                            "optimizer.groups.use.rmsprop.lr",
-                                            "optimizer.groups.use.rmsprop.alpha",
-                                            "optimizer.groups.use.rmsprop.eps",
-                                            "optimizer.groups.use.rmsprop.momentum",
-                                            "optimizer.groups.use.rmsprop.centered",
-                                            "optimizer.groups.use.rmsprop.weight_decay",
-                                            "optimizer.groups.use.rowwise_adagrad.lr",
-                                            "optimizer.groups.use.rowwise_adagrad.eps",
-                                            "optimizer.groups.use.rowwise_adagrad.sparse",
-                                            "optimizer.groups.use.rowwise_adagrad.weight_decay",
                                             "optimizer.clip_norm",
                                             "optimizer.clip_value",
                                             "schedule.constant",
@@ -230,6 +183,21 @@ constexpr absl::string_view kSupported[] = {"name",
                                             "resources.ladder.recompute",
                                             "resources.ladder.micro_batches",
                                             "labels"};
+
+// Messages whose fields are judged as those of another of the same kind.
+struct JudgedAs {
+  absl::string_view path, as;
+};
+constexpr JudgedAs kJudgedAs[] = {{"optimizer.groups.use", "optimizer"},
+                                  {"predict.data", "data.val"},
+                                  {"predict.augment", "data.augment"}};
+
+std::string TablePath(const std::string& path) {
+  for (const JudgedAs& row : kJudgedAs) {
+    if (row.path == path) return std::string(row.as);
+  }
+  return path;
+}
 
 // Enum fields of which only some values are supported; unspecified always is.
 struct SupportedValues {
@@ -317,7 +285,7 @@ absl::Status Walk(const Message& message, const std::string& path, const std::st
   reflection.ListFields(message, &fields);
   for (const FieldDescriptor* field : fields) {
     const std::string dot = path.empty() ? "" : ".";
-    const std::string name = absl::StrCat(path, dot, field->name());
+    const std::string name = TablePath(absl::StrCat(path, dot, field->name()));
     const std::string label = absl::StrCat(shown, dot, field->name());
     const bool has_parts = SupportedTables().prefixes.contains(name);
     if (!has_parts && !SupportedTables().fields.contains(name)) return Refuse(label, name);
@@ -370,11 +338,16 @@ absl::Status CheckSupported(const v1::JobSpec& spec) {
         "data.train.drop_last: false is not supported by this version; leave it out: an incomplete "
         "last batch is dropped");
   }
-  if (spec.data().val().drop_last()) {
+  for (const auto& [field, data] : {std::pair("data.val", &spec.data().val()),
+                                    std::pair("predict.data", &spec.predict().data())}) {
+    if (!data->drop_last()) continue;
     return absl::UnimplementedError(
-        "data.val.drop_last: true is not supported by this version; leave it out: evaluation "
-        "counts "
-        "every row");
+        absl::StrCat(field,
+                     ".drop_last: true is not supported by this version; leave it out: evaluation "
+                     "and prediction count every row"));
+  }
+  if (spec.predict().augment().train_size() > 0) {
+    return Refuse("predict.augment.train", "predict.augment.train");
   }
   return absl::OkStatus();
 }

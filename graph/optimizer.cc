@@ -1,5 +1,6 @@
 #include "graph/optimizer.h"
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -72,6 +73,13 @@ absl::Status CheckRows(const OptimizerSpec& spec, const Value& param) {
 
 }  // namespace
 
+const OptimizerSpec& OptimizerOf(const TrainingOptions& options, absl::string_view param) {
+  const auto group =
+      std::find_if(options.groups.begin(), options.groups.end(),
+                   [&](const ParamGroup& each) { return GlobMatch(each.pattern, param); });
+  return group == options.groups.end() ? options.optimizer : group->optimizer;
+}
+
 absl::StatusOr<std::vector<const OptimizerSpec*>> AssignOptimizers(const Graph& graph,
                                                                    const TrainingOptions& options) {
   EBB_RETURN_IF_ERROR(Annotate(Check(options.optimizer), "optimizer"));
@@ -83,16 +91,13 @@ absl::StatusOr<std::vector<const OptimizerSpec*>> AssignOptimizers(const Graph& 
   std::vector<const OptimizerSpec*> specs(graph.values.size(), nullptr);
   for (const Value& value : graph.values) {
     if (value.role != Role::kParam) continue;
-    const OptimizerSpec* spec = nullptr;
     for (size_t i = 0; i < options.groups.size(); ++i) {
-      if (!GlobMatch(options.groups[i].pattern, value.name)) continue;
-      matched[i] = true;
-      if (spec == nullptr) spec = &options.groups[i].optimizer;
+      if (GlobMatch(options.groups[i].pattern, value.name)) matched[i] = true;
     }
-    if (spec == nullptr) spec = &options.optimizer;
-    if (spec->frozen || !IsFloat(value.type.dtype)) continue;
-    EBB_RETURN_IF_ERROR(CheckRows(*spec, value));
-    specs[value.id.index()] = spec;
+    const OptimizerSpec& spec = OptimizerOf(options, value.name);
+    if (spec.frozen || !IsFloat(value.type.dtype)) continue;
+    EBB_RETURN_IF_ERROR(CheckRows(spec, value));
+    specs[value.id.index()] = &spec;
   }
   for (size_t i = 0; i < options.groups.size(); ++i) {
     if (matched[i]) continue;

@@ -5,10 +5,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "graph/graph.h"
 #include "graph/training.h"
 
 namespace ebb::graph {
+
+// What trains a parameter: that of the first group that matches its name, else the general one.
+const OptimizerSpec& OptimizerOf(const TrainingOptions& options, absl::string_view param);
 
 // Per value: the specification of its optimizer; null for frozen parameters and for all other
 // values. Points into `options`. InvalidArgument: a value out of range, or a group without

@@ -10,7 +10,8 @@
 namespace ebb::model {
 namespace {
 
-absl::Status Conv(ConvertContext& c) {
+// The window of a convolution, either way, and its groups.
+absl::StatusOr<Window> ReadConvWindow(const ConvertContext& c, int64_t* groups) {
   if (c.rank(1) != c.rank(0) || c.rank(0) < 3) {
     return c.Invalid(absl::StrCat("data ", graph::ToString(c.shape(0)), " and weights ",
                                   graph::ToString(c.shape(1)), " do not fit"));
@@ -19,9 +20,14 @@ absl::Status Conv(ConvertContext& c) {
   if (c.Ints("kernel_shape", kernel) != kernel) {
     return c.Invalid("kernel_shape differs from the shape of the weights");
   }
-  const int64_t groups = c.Int("group", 1);
-  if (groups < 1 || groups > c.shape(0)[1]) return c.Invalid("group is out of range");
-  EBB_ASSIGN_OR_RETURN(const Window window, ReadWindow(c, kernel));
+  *groups = c.Int("group", 1);
+  if (*groups < 1 || *groups > c.shape(0)[1]) return c.Invalid("group is out of range");
+  return ReadWindow(c, kernel);
+}
+
+absl::Status Conv(ConvertContext& c) {
+  int64_t groups = 1;
+  EBB_ASSIGN_OR_RETURN(const Window window, ReadConvWindow(c, &groups));
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
   EBB_ASSIGN_OR_RETURN(const ValueId w, c.Weight(1));
   std::vector<ValueId> inputs = {x, w};
@@ -40,8 +46,8 @@ absl::Status Conv(ConvertContext& c) {
 constexpr int64_t kMaxSide = int64_t{1} << 30;
 
 // Pads and output extents of a transposed convolution, as ONNX defines them.
-absl::StatusOr<Ints> TransposedShape(const ConvertContext& c, const Ints& kernel, Window* w) {
-  const size_t count = kernel.size();
+absl::StatusOr<Ints> TransposedShape(const ConvertContext& c, Window* w) {
+  const size_t count = w->kernel.size();
   const Ints extra = c.Ints("output_padding", Ints(count, 0));
   const Ints wanted = c.Ints("output_shape");
   const std::string auto_pad = c.Str("auto_pad", "NOTSET");
@@ -71,18 +77,9 @@ absl::StatusOr<Ints> TransposedShape(const ConvertContext& c, const Ints& kernel
 
 // The gradient of a convolution by its input, read forward.
 absl::Status ConvTranspose(ConvertContext& c) {
-  if (c.rank(1) != c.rank(0) || c.rank(0) < 3) {
-    return c.Invalid(absl::StrCat("data ", graph::ToString(c.shape(0)), " and weights ",
-                                  graph::ToString(c.shape(1)), " do not fit"));
-  }
-  const Ints kernel(c.shape(1).begin() + 2, c.shape(1).end());
-  if (c.Ints("kernel_shape", kernel) != kernel) {
-    return c.Invalid("kernel_shape differs from the shape of the weights");
-  }
-  const int64_t groups = c.Int("group", 1);
-  if (groups < 1 || groups > c.shape(0)[1]) return c.Invalid("group is out of range");
-  EBB_ASSIGN_OR_RETURN(Window window, ReadWindow(c, kernel));
-  EBB_ASSIGN_OR_RETURN(Ints shape, TransposedShape(c, kernel, &window));
+  int64_t groups = 1;
+  EBB_ASSIGN_OR_RETURN(Window window, ReadConvWindow(c, &groups));
+  EBB_ASSIGN_OR_RETURN(Ints shape, TransposedShape(c, &window));
   const int64_t filters = c.shape(1)[1] * groups;
   shape.insert(shape.begin(), {c.shape(0)[0], filters});
   EBB_ASSIGN_OR_RETURN(const ValueId x, c.In(0));
@@ -95,7 +92,7 @@ absl::Status ConvTranspose(ConvertContext& c) {
   if (!c.Has(2)) return c.Result("ConvGradInput", {x, w}, attrs);
   EBB_ASSIGN_OR_RETURN(const ValueId y, c.Emit("ConvGradInput", {x, w}, attrs));
   EBB_ASSIGN_OR_RETURN(ValueId bias, c.Weight(2));
-  Ints channels(kernel.size() + 1, 1);
+  Ints channels(window.kernel.size() + 1, 1);
   channels[0] = filters;
   EBB_ASSIGN_OR_RETURN(bias, c.Emit("Reshape", {bias}, {{"shape", channels}}));
   return c.Result("Add", {y, bias});

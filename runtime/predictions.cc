@@ -13,15 +13,29 @@ std::string OutputOf(const graph::Value& metric) {
   return std::string(absl::StripPrefix(metric.name, "metric/"));
 }
 
+// Of all rows.
+graph::TensorType TypeOf(const PreparedJob& job, const graph::Value& metric) {
+  graph::TensorType type = metric.type;
+  type.shape[0] = static_cast<int64_t>(job.sources[0].rows.size());
+  return type;
+}
+
 }  // namespace
+
+Bytes PreparedJob::PredictionBytes() const {
+  Bytes bytes;
+  for (const ValueId id : programs()[0]->metrics) {
+    bytes += TypeOf(*this, programs()[0]->graph.value(id)).bytes();
+  }
+  return bytes;
+}
 
 graph::TensorMap RoomForPredictions(const PreparedJob& job) {
   graph::TensorMap room;
   const StepProgram& step = *job.programs()[0];
   for (const ValueId id : step.metrics) {
-    graph::TensorType type = step.graph.value(id).type;
-    type.shape[0] = static_cast<int64_t>(job.sources[0].rows.size());
-    room.emplace(OutputOf(step.graph.value(id)), graph::HostTensor::Zeros(std::move(type)));
+    const graph::Value& value = step.graph.value(id);
+    room.emplace(OutputOf(value), graph::HostTensor::Zeros(TypeOf(job, value)));
   }
   return room;
 }

@@ -5,10 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
-#include "base/glob.h"
 #include "base/status.h"
 #include "data/slice.h"
 #include "graph/op.h"
+#include "graph/optimizer.h"
 #include "graph/training.h"
 #include "runtime/initial_model.h"
 #include "runtime/judge.h"
@@ -114,13 +114,10 @@ std::string PartsInWords(const JobSpec& spec, const StepProgram& step) {
 }
 
 // The parameters that nothing trains although no group freezes them, in one sentence; "" if none.
-std::string UntrainedInWords(const Graph& train, const std::vector<graph::ParamGroup>& groups) {
+std::string UntrainedInWords(const Graph& train, const graph::TrainingOptions& options) {
   std::vector<std::string> untrained;
   for (std::string& name : graph::ParamsWithoutGradient(train)) {
-    const auto group =
-        std::find_if(groups.begin(), groups.end(),
-                     [&](const graph::ParamGroup& each) { return GlobMatch(each.pattern, name); });
-    if (group == groups.end() || !group->optimizer.frozen) untrained.push_back(std::move(name));
+    if (!graph::OptimizerOf(options, name).frozen) untrained.push_back(std::move(name));
   }
   if (untrained.empty()) return "";
   constexpr size_t kShown = 4;
@@ -259,15 +256,6 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
 
 }  // namespace
 
-Bytes PreparedJob::PredictionBytes() const {
-  Bytes bytes;
-  for (const ValueId id : programs()[0]->metrics) {
-    const graph::TensorType& type = programs()[0]->graph.value(id).type;
-    bytes += type.bytes() / type.shape[0] * static_cast<int64_t>(sources[0].rows.size());
-  }
-  return bytes;
-}
-
 Bytes PreparedJob::HostBytes(const DeviceSpec& device) const {
   Bytes bytes = StagingOnHost() + FeedOnHost() + ResultBytes(device);
   if (programs()[1] == nullptr || !device.computes) return bytes;
@@ -302,8 +290,7 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
   if (values == Values::kMake) {
     EBB_RETURN_IF_ERROR(CheckInitialValues(train, imported.weights));
   }
-  if (std::string warning = UntrainedInWords(train, spec.groups);
-      !warning.empty() && !spec.predict) {
+  if (std::string warning = UntrainedInWords(train, training); !warning.empty() && !spec.predict) {
     job->warnings.push_back(std::move(warning));
   }
   std::array<std::unique_ptr<StepProgram>, 2> steps;

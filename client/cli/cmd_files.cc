@@ -101,18 +101,6 @@ int Data(const Context& context) {
   return Fail(absl::InvalidArgumentError("usage: ebb data put FILE... | ls | rm HANDLE..."));
 }
 
-absl::StatusOr<v1::FetchResponse::Header> FetchToFile(const Context& context,
-                                                      const v1::FetchRequest& what,
-                                                      const std::string& path) {
-  EBB_ASSIGN_OR_RETURN(const auto file, client::OutputFile::Create(path));
-  EBB_ASSIGN_OR_RETURN(
-      v1::FetchResponse::Header header,
-      context.client.Fetch(what.job(), what.format(), what.state(),
-                           [&](absl::string_view chunk) { return file->Write(chunk); }));
-  EBB_RETURN_IF_ERROR(file->Commit());
-  return header;
-}
-
 int Get(const Context& context) {
   const std::string format_name = context.args.Get("format", "safetensors");
   const auto* format = proto::FindShortName(*v1::FetchRequest::Format_descriptor(), format_name);
@@ -136,10 +124,15 @@ int Get(const Context& context) {
   what.set_job(job->id());
   const bool hash_only = context.args.Has("sha256") && !context.args.Has("o");
   const std::string path = context.args.Get("o", absl::StrCat(job->id(), ".", format_name));
-  const auto header = hash_only
-                          ? context.client.Fetch(what.job(), what.format(), what.state(),
-                                                 [](absl::string_view) { return absl::OkStatus(); })
-                          : FetchToFile(context, what, path);
+  const auto fetch = [&]() -> absl::StatusOr<v1::FetchResponse::Header> {
+    if (hash_only) {
+      return context.client.Fetch(what.job(), what.format(), what.state(),
+                                  [](absl::string_view) { return absl::OkStatus(); });
+    }
+    EBB_ASSIGN_OR_RETURN(const auto file, client::OutputFile::Create(path));
+    return FetchTo(file.get(), what, &context.client);
+  };
+  const auto header = fetch();
   if (!header.ok()) return Fail(header.status());
   if (context.json) {
     nlohmann::ordered_json json;
@@ -158,6 +151,16 @@ int Get(const Context& context) {
 }
 
 }  // namespace
+
+absl::StatusOr<v1::FetchResponse::Header> FetchTo(client::OutputFile* file,
+                                                  const v1::FetchRequest& what,
+                                                  client::Client* client) {
+  EBB_ASSIGN_OR_RETURN(v1::FetchResponse::Header header,
+                       client->Fetch(what.job(), what.format(), what.state(),
+                                     [&](absl::string_view chunk) { return file->Write(chunk); }));
+  EBB_RETURN_IF_ERROR(file->Commit());
+  return header;
+}
 
 std::vector<Command> FileCommands() {
   return {

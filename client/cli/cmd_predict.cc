@@ -42,12 +42,9 @@ absl::StatusOr<std::string> WeightsOf(const Context& context, const std::string&
     rmdir(directory.c_str());
   };
   EBB_ASSIGN_OR_RETURN(const auto file, client::OutputFile::Create(path));
-  EBB_RETURN_IF_ERROR(context.client
-                          .Fetch(job.id(), v1::FetchRequest::FORMAT_SAFETENSORS,
-                                 v1::FetchRequest::STATE_UNSPECIFIED,
-                                 [&](absl::string_view chunk) { return file->Write(chunk); })
-                          .status());
-  EBB_RETURN_IF_ERROR(file->Commit());
+  v1::FetchRequest what;
+  what.set_job(job.id());
+  EBB_RETURN_IF_ERROR(FetchTo(file.get(), what, &context.client).status());
   return Store(context, path, v1::OBJECT_KIND_WEIGHTS);
 }
 
@@ -127,11 +124,10 @@ int Predict(const Context& context) {
   const std::string out = given.empty() ? absl::StrCat(job->id(), ".safetensors") : given;
   if (given.empty()) file = client::OutputFile::Create(out);
   if (!file.ok()) return Fail(file.status());
-  const auto header = context.client.Fetch(
-      job->id(), v1::FetchRequest::FORMAT_SAFETENSORS, v1::FetchRequest::STATE_UNSPECIFIED,
-      [&](absl::string_view chunk) { return (*file)->Write(chunk); });
+  v1::FetchRequest what;
+  what.set_job(job->id());
+  const auto header = FetchTo(file->get(), what, &context.client);
   if (!header.ok()) return Fail(header.status());
-  if (const absl::Status status = (*file)->Commit(); !status.ok()) return Fail(status);
   if (context.json) {
     const nlohmann::ordered_json json = {{"job", job->id()},
                                          {"file", out},

@@ -4,9 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/cli/args.h"
 #include "client/client.h"
+#include "client/local_file.h"
 
 namespace ebb::cli {
 
@@ -47,6 +48,10 @@ std::vector<Command> ReportCommands();    // memory, device, explain
 
 // Prints "ebb: message" to stderr; the exit code that fits.
 int Fail(const absl::Status& status);
+// A job's result, whole or not at all.
+absl::StatusOr<v1::FetchResponse::Header> FetchTo(client::OutputFile* file,
+                                                  const v1::FetchRequest& what,
+                                                  client::Client* client);
 // Watches jobs until all have ended; progress on a terminal, lines in a pipe.
 int WatchJobs(const Context& context, const std::vector<std::string>& jobs);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "device/cpu/common.h"
+#include "device/cpu/rows.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {
@@ -21,24 +22,6 @@ struct Form {
 Form FormOf(const Node& node, const Shape& x) {
   const int64_t groups = node.attrs.Int("groups", 1);
   return {x[0], groups, x[1] / groups, NumElements(Shape(x.begin() + 2, x.end()))};
-}
-
-struct Moments {
-  float mean, inverse;
-};
-
-EBB_CLONES Moments MomentsOf(const float* x, int64_t n, double epsilon) {
-  const double count = static_cast<double>(n);
-  const double exact = BlockedSum(n, [x](int64_t i) { return x[i]; }) / count;
-  const float mean = static_cast<float>(exact);
-  const double square = BlockedSum(n, [x, mean](int64_t i) {
-    const float d = x[i] - mean;
-    return d * d;
-  });
-  // The rounding of `mean` is undone by the second term.
-  const double off = exact - static_cast<double>(mean);
-  const double variance = std::max(square / count - off * off, 0.0);
-  return {mean, static_cast<float>(1.0 / std::sqrt(variance + epsilon))};
 }
 
 EBB_CLONES void NormalizeChannel(const float* x, float* y, int64_t n, Moments m, float scale,

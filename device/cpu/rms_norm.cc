@@ -1,28 +1,12 @@
-// Root mean square normalisation: every row of contiguous elements by its own scale. Sums over a
-// row run over fixed lanes; those over rows (the gradient of the weight) in float over blocks of
-// rows, then in double.
-#include <algorithm>
+// Root mean square normalisation: every row of contiguous elements by its own scale.
 #include <cmath>
 
 #include "device/cpu/common.h"
+#include "device/cpu/rows.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {
 namespace {
-
-constexpr int64_t kBlockRows = 64;
-
-struct Form {
-  int64_t rows = 0;
-  int64_t size = 1;  // elements that are normalised together
-};
-
-Form FormOf(const Shape& x, int64_t axis) {
-  Form form;
-  for (size_t d = static_cast<size_t>(axis); d < x.size(); ++d) form.size *= x[d];
-  form.rows = NumElements(x) / form.size;
-  return form;
-}
 
 EBB_CLONES void NormalizeRow(const float* x, const float* scale, float* y, int64_t n,
                              double epsilon, float* inverse_out) {
@@ -37,12 +21,12 @@ EBB_CLONES void NormalizeRow(const float* x, const float* scale, float* y, int64
 absl::StatusOr<Kernel> MakeRmsNorm(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
-  const Form form = FormOf(In(graph, node).type.shape, node.attrs.Int("axis", 0));
+  const Rows rows = RowsOf(In(graph, node).type.shape, node.attrs.Int("axis", 0));
   const double epsilon = node.attrs.Float("epsilon", 1e-5);
-  return MakeKernel([form, epsilon](const KernelArgs& args) {
-    for (int64_t r = 0; r < form.rows; ++r) {
-      NormalizeRow(InPtr<float>(args, 0) + r * form.size, InPtr<float>(args, 1),
-                   OutPtr<float>(args) + r * form.size, form.size, epsilon,
+  return MakeKernel([rows, epsilon](const KernelArgs& args) {
+    for (int64_t r = 0; r < rows.rows; ++r) {
+      NormalizeRow(InPtr<float>(args, 0) + r * rows.size, InPtr<float>(args, 1),
+                   OutPtr<float>(args) + r * rows.size, rows.size, epsilon,
                    OutPtr<float>(args, 1) + r);
     }
     return absl::OkStatus();
@@ -65,37 +49,19 @@ EBB_CLONES void GradRow(const float* dy, const float* x, const float* scale, flo
   }
 }
 
-struct GradOp {
-  Form form;
-
-  // Workspace: a row of double, one of float.
-  Bytes workspace() const {
-    return Bytes(form.size * static_cast<int64_t>(sizeof(double) + sizeof(float)));
-  }
-
-  absl::Status operator()(const KernelArgs& args) const {
-    const int64_t n = form.size;
-    double* total = static_cast<double*>(args.workspace);
-    float* dscale = reinterpret_cast<float*>(total + n);
-    std::fill_n(total, n, 0.0);
-    for (int64_t first = 0; first < form.rows; first += kBlockRows) {
-      std::fill_n(dscale, n, 0.0f);
-      for (int64_t r = first; r < std::min(form.rows, first + kBlockRows); ++r) {
-        GradRow(InPtr<float>(args, 0) + r * n, InPtr<float>(args, 1) + r * n, InPtr<float>(args, 2),
-                InPtr<float>(args, 3)[r], OutPtr<float>(args) + r * n, n, dscale);
-      }
-      for (int64_t i = 0; i < n; ++i) total[i] += static_cast<double>(dscale[i]);
-    }
-    for (int64_t i = 0; i < n; ++i) OutPtr<float>(args, 1)[i] = static_cast<float>(total[i]);
-    return absl::OkStatus();
-  }
-};
-
 absl::StatusOr<Kernel> MakeGrad(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
-  const GradOp op{FormOf(In(graph, node, 1).type.shape, node.attrs.Int("axis", 0))};
-  return MakeKernel(op, op.workspace());
+  const Rows rows = RowsOf(In(graph, node, 1).type.shape, node.attrs.Int("axis", 0));
+  const auto run = [rows](const KernelArgs& args) {
+    const int64_t n = rows.size;
+    SumOverRows(rows, 1, args, [&](int64_t r, float* part) {
+      GradRow(InPtr<float>(args, 0) + r * n, InPtr<float>(args, 1) + r * n, InPtr<float>(args, 2),
+              InPtr<float>(args, 3)[r], OutPtr<float>(args) + r * n, n, part);
+    });
+    return absl::OkStatus();
+  };
+  return MakeKernel(run, RowSumsWorkspace(rows, 1));
 }
 
 constexpr KernelRow kRows[] = {{"RmsNorm", MakeRmsNorm}, {"RmsNormGrad", MakeGrad}};

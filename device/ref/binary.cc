@@ -8,22 +8,6 @@
 namespace ebb::device::ref {
 namespace {
 
-// y[i] = f(a[i], b[i]) under broadcasting; `for_type` says which element types there are.
-template <class F>
-auto BroadcastBody(const Graph& graph, const Node& node, F f) {
-  const Shape shape = OutType(graph, node).shape;
-  const std::array<Shape, 2> strides = {BroadcastStrides(InType(graph, node, 0).shape, shape),
-                                        BroadcastStrides(InType(graph, node, 1).shape, shape)};
-  return [=](auto zero, const KernelArgs& args) {
-    using T = decltype(zero);
-    const T* a = In<T>(args, 0);
-    const T* b = In<T>(args, 1);
-    T* y = Out<T>(args);
-    Walk(shape, strides,
-         [&](int64_t i, const std::array<int64_t, 2>& at) { y[i] = f(a[at[0]], b[at[1]]); });
-  };
-}
-
 template <class F>
 absl::StatusOr<Kernel> OfNumbers(const Graph& graph, const Node& node, F f) {
   return ForNumber(OutType(graph, node).dtype, BroadcastBody(graph, node, f));

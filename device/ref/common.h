@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -117,6 +118,22 @@ void Walk(const Shape& shape, const std::array<Shape, N>& strides, F f) {
       index[d] = 0;
     }
   }
+}
+
+// y[i] = f(a[i], b[i]) for tensors a and b of type T under broadcasting; y is of type `Y`, or T.
+template <class Y = void, class F>
+auto BroadcastBody(const Graph& graph, const Node& node, F f) {
+  const Shape shape = OutType(graph, node).shape;
+  const std::array<Shape, 2> strides = {BroadcastStrides(InType(graph, node, 0).shape, shape),
+                                        BroadcastStrides(InType(graph, node, 1).shape, shape)};
+  return [=](auto zero, const KernelArgs& args) {
+    using T = decltype(zero);
+    const T* a = In<T>(args, 0);
+    const T* b = In<T>(args, 1);
+    auto* y = Out<std::conditional_t<std::is_void_v<Y>, T, Y>>(args);
+    Walk(shape, strides,
+         [&](int64_t i, const std::array<int64_t, 2>& at) { y[i] = f(a[at[0]], b[at[1]]); });
+  };
 }
 
 // A shape around one axis: element (o, a, i) is at (o * size + a) * inner + i.

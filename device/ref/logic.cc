@@ -5,40 +5,31 @@
 namespace ebb::device::ref {
 namespace {
 
-// y[i] = f(a[i], b[i]) under broadcasting; `T` is the operands' type.
-template <class F>
-auto CompareBody(const Graph& graph, const Node& node, F f) {
-  const Shape shape = OutType(graph, node).shape;
-  const std::array<Shape, 2> strides = {BroadcastStrides(InType(graph, node, 0).shape, shape),
-                                        BroadcastStrides(InType(graph, node, 1).shape, shape)};
-  return [=](auto zero, const KernelArgs& args) {
-    using T = decltype(zero);
-    Walk(shape, strides, [&](int64_t i, const std::array<int64_t, 2>& at) {
-      Out<uint8_t>(args)[i] = f(In<T>(args, 0)[at[0]], In<T>(args, 1)[at[1]]) ? 1 : 0;
-    });
-  };
-}
-
 absl::StatusOr<Kernel> Equal(const Graph& g, const Node& n) {
-  const auto body = CompareBody(g, n, [](auto a, auto b) { return a == b; });
+  const auto body = BroadcastBody<uint8_t>(g, n, [](auto a, auto b) { return a == b; });
   const DType dtype = InType(g, n, 0).dtype;
   if (dtype == DType::kU8 || dtype == DType::kBool) return KernelOf<uint8_t>(body);
   return ForNumber(dtype, body);
 }
 absl::StatusOr<Kernel> Less(const Graph& g, const Node& n) {
-  return ForNumber(InType(g, n, 0).dtype, CompareBody(g, n, [](auto a, auto b) { return a < b; }));
+  return ForNumber(InType(g, n, 0).dtype,
+                   BroadcastBody<uint8_t>(g, n, [](auto a, auto b) { return a < b; }));
 }
 absl::StatusOr<Kernel> LessEqual(const Graph& g, const Node& n) {
-  return ForNumber(InType(g, n, 0).dtype, CompareBody(g, n, [](auto a, auto b) { return a <= b; }));
+  return ForNumber(InType(g, n, 0).dtype,
+                   BroadcastBody<uint8_t>(g, n, [](auto a, auto b) { return a <= b; }));
 }
 absl::StatusOr<Kernel> And(const Graph& g, const Node& n) {
-  return KernelOf<uint8_t>(CompareBody(g, n, [](auto a, auto b) { return a != 0 && b != 0; }));
+  return KernelOf<uint8_t>(
+      BroadcastBody<uint8_t>(g, n, [](auto a, auto b) { return a != 0 && b != 0; }));
 }
 absl::StatusOr<Kernel> Or(const Graph& g, const Node& n) {
-  return KernelOf<uint8_t>(CompareBody(g, n, [](auto a, auto b) { return a != 0 || b != 0; }));
+  return KernelOf<uint8_t>(
+      BroadcastBody<uint8_t>(g, n, [](auto a, auto b) { return a != 0 || b != 0; }));
 }
 absl::StatusOr<Kernel> Xor(const Graph& g, const Node& n) {
-  return KernelOf<uint8_t>(CompareBody(g, n, [](auto a, auto b) { return (a != 0) != (b != 0); }));
+  return KernelOf<uint8_t>(
+      BroadcastBody<uint8_t>(g, n, [](auto a, auto b) { return (a != 0) != (b != 0); }));
 }
 absl::StatusOr<Kernel> Not(const Graph& g, const Node& n) {
   const int64_t count = NumElements(OutType(g, n).shape);

@@ -38,34 +38,9 @@ class Golden : public ::testing::TestWithParam<std::tuple<const char*, const cha
   Arrays arrays_;
 };
 
-// The velocity of SGD with momentum after the first step is the gradient itself.
 TEST_P(Golden, GradientsAreAsExactAsPyTorchs) {
-  graph::OptimizerSpec momentum;
-  momentum.momentum = 0.9;
-  const auto trainer =
-      Trainer::Make(*device_, network_ + ".onnx", arrays_, momentum, Placement::kSeparate);
-  ASSERT_TRUE(trainer.ok()) << trainer.status();
-  const absl::StatusOr<double> loss = (*trainer)->Step(0, 0);
-  ASSERT_TRUE(loss.ok()) << loss.status();
-  const double expected_loss = ToDoubles(arrays_.at("loss"))[0];
-  EXPECT_NEAR(*loss, expected_loss, 1e-6 * expected_loss);
-
-  const auto expected = Under(arrays_, "grad/");
-  const std::vector<double> own_error = ToDoubles(arrays_.at("grad_error"));
-  ASSERT_EQ(expected.size(), own_error.size());
-  // A gradient that is zero in theory (a bias before batch normalisation) is noise in practice:
-  // it is measured against the largest one.
-  double largest = 0;
-  for (const auto& [name, gradient] : expected) largest = std::max(largest, Norm(gradient));
-  const double floor = 1e-7 * largest;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const auto& [name, gradient] = expected[i];
-    const std::vector<double> actual = (*trainer)->GetSlot(name);
-    ASSERT_EQ(actual.size(), gradient.size()) << name;
-    const double relative = std::max(1e-5, 3 * own_error[i]);
-    EXPECT_LE(Distance(actual, gradient), relative * Norm(gradient) + floor)
-        << name << ": |gradient| = " << Norm(gradient);
-  }
+  golden::ExpectGradients(*device_, network_ + ".onnx", arrays_,
+                          {.loss = 1e-6, .gradient = 1e-5, .floor = 1e-7});
 }
 
 TEST_P(Golden, TwentyStepsFollowPyTorchs) {

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 import golden_models
+from kinks import KinkDistance
 
 FIXTURES = pathlib.Path(__file__).resolve().parent / "fixtures"
 BATCHES = 4
@@ -45,22 +46,6 @@ def batches(case, row_shape, size):
         x = random.randint(0, 17, (BATCHES * size, int(np.prod(row_shape))))
         label = random.randint(0, 10, BATCHES * size)
     return x.astype(np.uint8).reshape(BATCHES, size, *row_shape), label.reshape(BATCHES, size)
-
-
-class KinkDistance:
-    """The least distance of any input of a ReLU or ReLU6 of the model from where its slope jumps."""
-
-    def __init__(self, model):
-        self.least = float("inf")
-        for module in model.modules():
-            if isinstance(module, torch.nn.ReLU):
-                module.register_forward_pre_hook(lambda _, x: self.see(x[0], [0]))
-            elif isinstance(module, torch.nn.ReLU6):
-                module.register_forward_pre_hook(lambda _, x: self.see(x[0], [0, 6]))
-
-    def see(self, x, kinks):
-        for kink in kinks:
-            self.least = min(self.least, (x.detach() - kink).abs().min().item())
 
 
 def loss_of(model, x, label, dtype):

@@ -25,6 +25,8 @@ import numpy as np
 import onnx
 import torch
 
+from kinks import KinkDistance
+
 FIXTURES = pathlib.Path(__file__).resolve().parent / "fixtures"
 MODULES = ("networks", "networks_transformers", "networks_recurrent")
 BATCHES = 4
@@ -69,22 +71,6 @@ def loss_of(case, model, arrays, batch, dtype):
     if case.label[0] == "class":
         return torch.nn.functional.cross_entropy(logits, label)
     return torch.nn.functional.binary_cross_entropy_with_logits(logits, label.to(dtype))
-
-
-class KinkDistance:
-    """The least distance of any input of a ReLU or ReLU6 of the model from where its slope jumps."""
-
-    def __init__(self, model):
-        self.least = float("inf")
-        for module in model.modules():
-            if isinstance(module, torch.nn.ReLU):
-                module.register_forward_pre_hook(lambda _, x: self.see(x[0], [0]))
-            elif isinstance(module, torch.nn.ReLU6):
-                module.register_forward_pre_hook(lambda _, x: self.see(x[0], [0, 6]))
-
-    def see(self, x, kinks):
-        for kink in kinks:
-            self.least = min(self.least, (x.detach() - kink).abs().min().item())
 
 
 def gradients(case, initial, arrays, dtype):

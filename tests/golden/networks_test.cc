@@ -17,11 +17,8 @@ namespace ebb {
 namespace {
 
 using golden::Arrays;
-using golden::Distance;
-using golden::Norm;
 using golden::OptimizerOf;
 using golden::Trainer;
-using golden::Under;
 using testing::Placement;
 using testing::ToDoubles;
 
@@ -41,30 +38,8 @@ class Network : public ::testing::TestWithParam<std::tuple<const char*, const ch
   void GradientsAreExact(const std::string& device_name) const {
     const auto device = device::OpenDevice(device_name, {.threads_per_stream = 1});
     ASSERT_TRUE(device.ok()) << device.status();
-    // The velocity of SGD with momentum after the first step is the gradient itself.
-    graph::OptimizerSpec momentum;
-    momentum.momentum = 0.9;
-    const auto trainer = Trainer::Make(**device, onnx_, arrays_, momentum, Placement::kSeparate);
-    ASSERT_TRUE(trainer.ok()) << trainer.status();
-    const absl::StatusOr<double> loss = (*trainer)->Step(0, 0);
-    ASSERT_TRUE(loss.ok()) << loss.status();
-    const double expected_loss = ToDoubles(arrays_.at("loss"))[0];
-    EXPECT_NEAR(*loss, expected_loss, 1e-5 * expected_loss);
-
-    const auto expected = Under(arrays_, "grad/");
-    const std::vector<double> own_error = ToDoubles(arrays_.at("grad_error"));
-    ASSERT_EQ(expected.size(), own_error.size());
-    // A gradient that is zero in theory is noise in practice: it is measured against the largest.
-    double largest = 0;
-    for (const auto& [name, gradient] : expected) largest = std::max(largest, Norm(gradient));
-    for (size_t i = 0; i < expected.size(); ++i) {
-      const auto& [name, gradient] = expected[i];
-      const std::vector<double> actual = (*trainer)->GetSlot(name);
-      ASSERT_EQ(actual.size(), gradient.size()) << name;
-      const double most = std::max(1e-4, 3 * own_error[i]) * Norm(gradient) + 1e-6 * largest;
-      EXPECT_LE(Distance(actual, gradient), most)
-          << name << ": |gradient| = " << Norm(gradient) << ", the largest is " << largest;
-    }
+    golden::ExpectGradients(**device, onnx_, arrays_,
+                            {.loss = 1e-5, .gradient = 1e-4, .floor = 1e-6});
   }
 
   std::string onnx_;

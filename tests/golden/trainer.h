@@ -68,4 +68,15 @@ class Trainer {
   std::unique_ptr<testing::GraphRunner> runner_;
 };
 
+// How close the first step must come to PyTorch's: its loss, relatively; the gradient of a
+// parameter, by relative L2, to `gradient` or three times the error of PyTorch's own float32,
+// whichever is more. A gradient that is zero in theory (a bias before batch normalisation) is noise
+// in practice: to the bound is added `floor` times the norm of the largest one.
+struct Exactness {
+  double loss, gradient, floor;
+};
+// Checks of GoogleTest.
+void ExpectGradients(device::Device& device, const std::string& onnx, const Arrays& arrays,
+                     Exactness exactness);
+
 }  // namespace ebb::golden
