@@ -1,15 +1,15 @@
 # One interface target with the flags that every library of Ebb is compiled with.
 add_library(ebb_flags INTERFACE)
-target_compile_options(ebb_flags INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers -fno-math-errno -ffp-contract=off)
-target_include_directories(ebb_flags INTERFACE ${CMAKE_SOURCE_DIR})
-
+set(EBB_FLAGS -Wall -Wextra -Werror -Wno-missing-field-initializers -fno-math-errno -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   # GCC 12 reports false positives in Abseil's InlinedVector and in sanitized standard headers.
-  target_compile_options(ebb_flags INTERFACE -Wno-maybe-uninitialized)
+  list(APPEND EBB_FLAGS -Wno-maybe-uninitialized)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  target_compile_options(ebb_flags INTERFACE -Wthread-safety)
+  list(APPEND EBB_FLAGS -Wthread-safety)
 endif()
+target_compile_options(ebb_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:${EBB_FLAGS}>)
+target_include_directories(ebb_flags INTERFACE ${CMAKE_SOURCE_DIR})
 
 if(EBB_SANITIZE)
   target_compile_options(ebb_flags INTERFACE -fsanitize=${EBB_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -35,4 +35,7 @@ endif()
 find_program(EBB_CCACHE ccache)
 if(EBB_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${EBB_CCACHE})
+endif()
+if(EBB_CCACHE AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${EBB_CCACHE})
 endif()

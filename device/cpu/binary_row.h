@@ -1,7 +1,8 @@
 // The loops of ops of two broadcast operands: y[i] = f(a[i], b[i]) a row at a time. F has no state.
 #pragma once
 
-#include "device/cpu/broadcast.h"
+#include "device/common/broadcast.h"
+#include "device/cpu/common.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {

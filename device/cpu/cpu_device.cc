@@ -5,9 +5,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "device/common/channels_last.h"
 #include "device/cpu/adaptive.h"
 #include "device/cpu/common.h"
-#include "device/cpu/lower.h"
 #include "device/cpu/onednn.h"
 #include "device/host/host_device.h"
 
@@ -47,7 +47,7 @@ class CpuDevice final : public HostDevice {
   explicit CpuDevice(int threads) : HostDevice(ConfigFor(threads)), threads_(threads) {}
 
   absl::StatusOr<graph::Graph> Lower(graph::Graph graph) const override {
-    return cpu::ToChannelsLast(std::move(graph));
+    return ToChannelsLast(std::move(graph));
   }
   // The kernels take the number of threads of the thread that makes them.
   absl::StatusOr<std::unique_ptr<Program>> Compile(const graph::Graph& graph) const override {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "device/cpu/broadcast.h"
+#include "device/common/broadcast.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "device/cpu/broadcast.h"
+#include "device/common/broadcast.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
 

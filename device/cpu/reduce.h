@@ -5,7 +5,7 @@
 #include <array>
 
 #include "absl/status/statusor.h"
-#include "device/cpu/broadcast.h"
+#include "device/common/broadcast.h"
 #include "device/cpu/common.h"
 
 namespace ebb::device::cpu {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "device/cpu/broadcast.h"
+#include "device/common/broadcast.h"
 #include "device/cpu/common.h"
 
 namespace ebb::device::cpu {

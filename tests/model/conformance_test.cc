@@ -55,7 +55,7 @@ constexpr Explained kExplained[] = {
      "BatchNormalization's statistics as outputs: state of the job here"},
     {"the most is 8", "rank above 8"},
     {"peepholes are not supported", "an LSTM with peepholes"},
-    {"has no kernel on cpu", "float64 on cpu: the oracle `ref` has it"},
+    {"has no kernel on this device", "float64 on cpu: the oracle `ref` has it"},
     {"needs f32 or f64", "integers in an op that is float here"},
     {"'tf_crop_and_resize'", "Resize of a crop"},
     {"only keep_aspect_ratio_policy", "Resize that keeps the aspect ratio"},

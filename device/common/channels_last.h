@@ -1,11 +1,11 @@
-// The channels-last pass: N,H,W,C in memory is what oneDNN's convolutions run best on, so chains of
+// The channels-last pass: N,H,W,C in memory is what convolutions run best on, so chains of
 // convolutions, pooling, normalisation and elementwise ops keep it from end to end.
 #pragma once
 
 #include "absl/status/statusor.h"
 #include "graph/graph.h"
 
-namespace ebb::device::cpu {
+namespace ebb::device {
 
 // Marks the rank-4 activations of those chains as channels last and inserts ToChannelsLast and
 // ToPlain nodes at their borders. Value ids and names stay as they are, new values are appended;
@@ -14,4 +14,4 @@ namespace ebb::device::cpu {
 // unchanged.
 absl::StatusOr<graph::Graph> ToChannelsLast(graph::Graph graph);
 
-}  // namespace ebb::device::cpu
+}  // namespace ebb::device

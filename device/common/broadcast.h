@@ -6,9 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "device/cpu/common.h"
+#include "device/common/operands.h"
 
-namespace ebb::device::cpu {
+namespace ebb::device {
 
 inline constexpr int kMaxRank = 8;
 
@@ -79,4 +79,4 @@ absl::StatusOr<Broadcast<K>> MakeBroadcast(const Shape& out, const std::array<Sh
 // channels-last op must be the same bytes in both orders. Unimplemented says which is not.
 absl::StatusOr<Shape> OperandShape(const Node& node, const Value& value, const Value& out);
 
-}  // namespace ebb::device::cpu
+}  // namespace ebb::device

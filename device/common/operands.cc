@@ -1,13 +1,13 @@
-// Types, layouts and refusals shared by the kernels of `cpu`.
-#include "device/cpu/common.h"
+// Types, layouts and refusals that kernels of every device need.
+#include "device/common/operands.h"
 
 #include "absl/strings/str_cat.h"
 
-namespace ebb::device::cpu {
+namespace ebb::device {
 
 absl::Status BadType(const Node& node, DType dtype) {
   return absl::UnimplementedError(absl::StrCat(node.op->name, " of ", graph::Name(dtype),
-                                               " has no kernel on cpu; cast the operand"));
+                                               " has no kernel on this device; cast the operand"));
 }
 
 absl::Status RequireF32(const Graph& graph, const Node& node) {
@@ -30,13 +30,13 @@ absl::Status RequirePlain(const Graph& graph, const Node& node) {
   for (const ValueId id : node.inputs) {
     if (!plain(id)) {
       return absl::UnimplementedError(
-          absl::StrCat(node.op->name, " on cpu does not read channels-last values"));
+          absl::StrCat(node.op->name, " on this device does not read channels-last values"));
     }
   }
   for (const ValueId id : node.outputs) {
     if (!plain(id)) {
       return absl::UnimplementedError(
-          absl::StrCat(node.op->name, " on cpu does not make channels-last values"));
+          absl::StrCat(node.op->name, " on this device does not make channels-last values"));
     }
   }
   return absl::OkStatus();
@@ -63,4 +63,4 @@ bool LayoutFree(const Shape& shape) {
   return true;
 }
 
-}  // namespace ebb::device::cpu
+}  // namespace ebb::device

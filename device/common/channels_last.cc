@@ -1,6 +1,6 @@
 // Walks the nodes in order: convolutions want channels last, ops that can follow their operands do,
 // all others get plain operands.
-#include "device/cpu/lower.h"
+#include "device/common/channels_last.h"
 
 #include <algorithm>
 #include <map>
@@ -9,10 +9,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "device/cpu/common.h"
+#include "device/common/operands.h"
 #include "graph/op.h"
 
-namespace ebb::device::cpu {
+namespace ebb::device {
 namespace {
 
 using graph::Phase;
@@ -86,7 +86,7 @@ class Pass {
 
   absl::StatusOr<Graph> Run() {
     const bool any = std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {
-      return node.op->name == "Conv" && cpu::In(graph_, node).type.shape.size() == 4;
+      return node.op->name == "Conv" && In(graph_, node).type.shape.size() == 4;
     });
     if (!any) return std::move(graph_);
     to_last_ = graph::FindOp("ToChannelsLast");
@@ -269,4 +269,4 @@ class Pass {
 
 absl::StatusOr<Graph> ToChannelsLast(Graph graph) { return Pass(std::move(graph)).Run(); }
 
-}  // namespace ebb::device::cpu
+}  // namespace ebb::device

@@ -1,0 +1,56 @@
+// A kernel of the CUDA device: prepared once a node, then put onto a stream with pointers.
+// The files of kernels (*.cu) are compiled twice: by nvcc for the GPU, and by the host's compiler
+// for the test double, where launch.h runs the same functors in loops. They name no CUDA header.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "device/common/operands.h"
+#include "device/cuda/api.h"
+#include "device/kernel.h"
+
+namespace ebb::device::cuda {
+
+// What kernels found wrong with their data (an index beyond the table, ...): the first one since it
+// was last read stays. Lives in memory that the GPU writes and is read with the stream's next
+// event.
+struct FaultSlot {
+  int32_t code = 0;  // FaultCode; 0: none
+  int32_t node = 0;
+  int64_t value = 0;  // what was found, e.g. the index
+  int64_t limit = 0;  // what it must be below
+};
+enum FaultCode : int32_t { kNoFault = 0, kIndexOutOfRange = 1, kLabelOutOfRange = 2 };
+
+// Where a kernel goes.
+struct Launch {
+  Stream stream = nullptr;
+  FaultSlot* faults = nullptr;  // in memory that kernels may write
+  int32_t node = 0;             // for faults
+};
+
+struct CudaKernel {
+  std::function<absl::Status(const Launch&, const KernelArgs&)> enqueue;
+  Bytes workspace;
+};
+
+using CudaKernelFactory = absl::StatusOr<CudaKernel> (*)(const Graph& graph, const Node& node);
+struct CudaKernelRow {
+  absl::string_view op;
+  CudaKernelFactory make;
+};
+
+// Enqueues of operands in `args`, which last only for the call.
+inline CudaKernel MakeCudaKernel(
+    std::function<absl::Status(const Launch&, const KernelArgs&)> enqueue,
+    Bytes workspace = Bytes(0)) {
+  return CudaKernel{std::move(enqueue), workspace};
+}
+
+// The families of own kernels, each in a file of its name.
+absl::Span<const CudaKernelRow> UnaryKernels();
+
+}  // namespace ebb::device::cuda

@@ -1,0 +1,5 @@
+# The files of own kernels: compiled by nvcc in device/cuda, and by the host's compiler in
+# tests/device/cuda_double.
+set(EBB_CUDA_KERNELS
+  unary.cu)
+list(TRANSFORM EBB_CUDA_KERNELS PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
