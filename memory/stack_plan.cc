@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "memory/first_fit.h"
 
 namespace ebb::memory {
 namespace {
@@ -30,40 +31,6 @@ std::vector<Bytes> Extents(absl::Span<const LiveRange> ranges, absl::Span<const 
   return extent;
 }
 
-// Every range at the lowest gap that the ones before it in `order` leave.
-StackPlan FirstFit(absl::Span<const LiveRange> ranges, const std::vector<int>& order, int num_steps,
-                   Bytes alignment) {
-  struct Placed {
-    Bytes offset, end;
-    int range;
-  };
-  StackPlan plan;
-  plan.offset.resize(ranges.size());
-  std::vector<Placed> placed;  // by offset
-  placed.reserve(ranges.size());
-  for (int index : order) {
-    const LiveRange& range = ranges[static_cast<size_t>(index)];
-    const Bytes bytes = AlignUp(range.bytes, alignment);
-    if (bytes == Bytes(0)) continue;
-    Bytes at;
-    for (const Placed& other : placed) {
-      if (other.end <= at || !LiveTogether(range, ranges[static_cast<size_t>(other.range)])) {
-        continue;
-      }
-      if (at + bytes <= other.offset) break;
-      at = other.end;
-    }
-    plan.offset[static_cast<size_t>(index)] = at;
-    const auto where =
-        std::upper_bound(placed.begin(), placed.end(), at,
-                         [](Bytes offset, const Placed& other) { return offset < other.offset; });
-    placed.insert(where, {at, at + bytes, index});
-  }
-  plan.extent = Extents(ranges, plan.offset, num_steps, alignment);
-  for (Bytes extent : plan.extent) plan.peak = std::max(plan.peak, extent);
-  return plan;
-}
-
 double SumOf(absl::Span<const Bytes> values) {
   double sum = 0;
   for (Bytes value : values) sum += static_cast<double>(value.count());
@@ -77,6 +44,7 @@ struct Problem {
   Bytes alignment;
   Bytes floor;  // the live peak
   double live;  // sum over the indices of the live bytes
+  int window;   // of FirstFit
 
   Bytes Size(int range) const {
     return AlignUp(ranges[static_cast<size_t>(range)].bytes, alignment);
@@ -100,10 +68,21 @@ struct Candidate {
   double cost = 0;
 };
 
+// Every range at the lowest gap that the ones before it in `order` leave.
 Candidate Make(const Problem& problem, std::vector<int> order) {
   Candidate made{std::move(order), {}, 0};
-  made.plan = FirstFit(problem.ranges, made.order, problem.num_steps, problem.alignment);
-  made.cost = Cost(problem, made.plan);
+  StackPlan& plan = made.plan;
+  plan.offset.resize(problem.ranges.size());
+  FirstFit placed(problem.num_steps, problem.window);
+  for (int range : made.order) {
+    const Bytes bytes = problem.Size(range);
+    if (bytes == Bytes(0)) continue;
+    const auto index = static_cast<size_t>(range);
+    plan.offset[index] = placed.Place(problem.ranges[index], bytes);
+  }
+  plan.extent = Extents(problem.ranges, plan.offset, problem.num_steps, problem.alignment);
+  for (Bytes extent : plan.extent) plan.peak = std::max(plan.peak, extent);
+  made.cost = Cost(problem, plan);
   return made;
 }
 
@@ -229,7 +208,9 @@ StackPlan PlanStack(absl::Span<const LiveRange> ranges, int num_steps, Bytes ali
     EBB_CHECK(range.bytes >= Bytes(0));
     EBB_CHECK(0 <= range.first && range.first <= range.last && range.last < num_steps);
   }
-  Problem problem{ranges, num_steps, alignment, LivePeak(ranges, alignment), 0};
+  Problem problem{ranges,    num_steps,
+                  alignment, LivePeak(ranges, alignment),
+                  0,         FirstFit::WindowFor(ranges, num_steps)};
   for (const LiveRange& range : ranges) {
     problem.live += static_cast<double>(AlignUp(range.bytes, alignment).count()) *
                     (range.last - range.first + 1);

@@ -32,8 +32,9 @@ Bytes LivePeak(absl::Span<const LiveRange> ranges, Bytes alignment);
 // size, each improved by placing what makes the peak earlier and what leaves holes under it later;
 // the one with the least peak / live peak + 0.3 x mean extent / mean live bytes. `num_steps`
 // indices; sizes are rounded up to `alignment`. Deterministic: equal input gives an equal plan.
-// O(n^2) in the worst case. `only`: a member of the portfolio to which the search is confined, such
-// as the winner of a plan that this one is a variant of; empty: all of them.
+// About linear where most ranges live for a small part of the step, O(n^2) in the worst case.
+// `only`: a member of the portfolio to which the search is confined, such as the winner of a plan
+// that this one is a variant of; empty: all of them.
 StackPlan PlanStack(absl::Span<const LiveRange> ranges, int num_steps, Bytes alignment,
                     absl::string_view only = "");
 

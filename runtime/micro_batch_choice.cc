@@ -12,7 +12,7 @@
 namespace ebb::runtime {
 namespace {
 
-// Planning takes quadratic time in the parts.
+// A longer step takes longer to plan.
 constexpr int kMostParts = 64;
 // More parts are tried while they lower the step's bytes at least to this part.
 constexpr double kPays = 0.95;

@@ -81,7 +81,7 @@ int64_t ClassesOf(const Graph& graph, ValueId input, Slices slices, int64_t* ign
   return 0;
 }
 
-// Planning takes quadratic time, and while a job is prepared a thread is busy with it.
+// Planning takes up to quadratic time in the nodes, and a thread is busy with it.
 absl::Status CheckNodes(const JobSpec& spec, size_t nodes) {
   constexpr size_t kMostNodes = 16384;
   if (nodes <= kMostNodes) return absl::OkStatus();
