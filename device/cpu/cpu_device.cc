@@ -16,8 +16,10 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 
-absl::flat_hash_map<absl::string_view, KernelFactory> AllKernels() {
-  absl::flat_hash_map<absl::string_view, KernelFactory> table;
+using KernelTable = absl::flat_hash_map<absl::string_view, KernelFactory>;
+
+KernelTable AllKernels() {
+  KernelTable table;
   for (const auto rows :
        {cpu::UnaryKernels(),     cpu::BinaryKernels(),    cpu::LogicKernels(),
         cpu::MatmulKernels(),    cpu::ConvKernels(),      cpu::PoolKernels(),
@@ -35,10 +37,7 @@ absl::flat_hash_map<absl::string_view, KernelFactory> AllKernels() {
 HostConfig ConfigFor(int threads) {
   HostConfig config;
   config.spec = HostSpec("cpu", threads);
-  config.find_kernel = [table = AllKernels()](absl::string_view op) -> KernelFactory {
-    const auto it = table.find(op);
-    return it == table.end() ? nullptr : it->second;
-  };
+  config.find_kernel = FindCpuKernel;
   return config;
 }
 
@@ -60,6 +59,12 @@ class CpuDevice final : public HostDevice {
 };
 
 }  // namespace
+
+KernelFactory FindCpuKernel(absl::string_view op) {
+  static const auto* const table = new KernelTable(AllKernels());
+  const auto it = table->find(op);
+  return it == table->end() ? nullptr : it->second;
+}
 
 absl::StatusOr<std::unique_ptr<Device>> OpenCpu(const DeviceOptions& options) {
   const int threads = options.threads_per_stream == 0 ? 1 : options.threads_per_stream;

@@ -67,8 +67,9 @@ class Api {
   virtual absl::StatusOr<char*> Reserve(Bytes bytes) = 0;
   virtual void Unreserve(char* base, Bytes bytes) = 0;
   virtual absl::Status Map(char* address, Bytes bytes) = 0;
+  // Any granules that are mapped, not only those of one call of Map. Waits for work if need be.
   virtual absl::Status Unmap(char* address, Bytes bytes) = 0;
-  // Page-locked host memory.
+  // Page-locked host memory, zero at first.
   virtual absl::StatusOr<char*> AllocateHost(Bytes bytes) = 0;
   virtual void FreeHost(char* address) = 0;
 
@@ -84,7 +85,7 @@ class Api {
   virtual absl::StatusOr<bool> Query(Event event) = 0;
   // Blocks until the event is complete.
   virtual absl::Status Synchronize(Event event) = 0;
-  // Between two complete events.
+  // Between two complete events; negative where `to` came first.
   virtual absl::StatusOr<Micros> Elapsed(Event from, Event to) = 0;
 
   // ---- Copies and fills. A copy of host memory that is not page-locked may block.
@@ -98,6 +99,7 @@ class Api {
   // calling thread is affected.
   virtual absl::Status BeginCapture(Stream stream) = 0;
   virtual absl::StatusOr<CapturedGraph> EndCapture(Stream stream) = 0;
+  virtual void Discard(CapturedGraph graph) = 0;
   virtual absl::StatusOr<ExecutableGraph> Instantiate(CapturedGraph graph) = 0;  // takes `graph`
   virtual absl::Status LaunchGraph(Stream stream, ExecutableGraph graph) = 0;
   virtual void DestroyGraph(ExecutableGraph graph) = 0;  // its launches must be complete

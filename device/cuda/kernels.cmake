@@ -1,5 +1,6 @@
 # The files of own kernels: compiled by nvcc in device/cuda, and by the host's compiler in
-# tests/device/cuda_double.
+# tests/device/cuda_double. A new one has its rows in own_kernels.cc.
 set(EBB_CUDA_KERNELS
   unary.cu)
 list(TRANSFORM EBB_CUDA_KERNELS PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+set(EBB_CUDA_OWN_KERNELS ${CMAKE_CURRENT_LIST_DIR}/own_kernels.cc)

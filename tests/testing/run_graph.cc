@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "base/philox.h"
@@ -54,10 +55,9 @@ HostTensor FromChannelsLast(HostTensor tensor) {
 // 64-byte aligned memory with a guard behind it.
 struct GraphRunner::Allocation {
   explicit Allocation(Bytes bytes) : size(static_cast<size_t>(bytes.count())) {
-    const size_t rounded = (size + kGuard + 63) / 64 * 64;
-    memory.reset(static_cast<unsigned char*>(std::aligned_alloc(64, rounded)));
+    memory.reset(static_cast<unsigned char*>(std::aligned_alloc(64, rounded())));
     std::memset(memory.get(), kPoisonByte, size);
-    std::memset(memory.get() + size, kGuardByte, rounded - size);
+    std::memset(memory.get() + size, kGuardByte, rounded() - size);
   }
   bool GuardIsIntact() const {
     const unsigned char* guard = memory.get() + size;
@@ -66,8 +66,10 @@ struct GraphRunner::Allocation {
   struct Free {
     void operator()(unsigned char* p) const { std::free(p); }
   };
+  size_t rounded() const { return (size + kGuard + 63) / 64 * 64; }
   size_t size;
   std::unique_ptr<unsigned char, Free> memory;
+  char* on_device = nullptr;
 };
 
 GraphRunner::GraphRunner(device::Device& device, const Graph& graph)
@@ -75,6 +77,9 @@ GraphRunner::GraphRunner(device::Device& device, const Graph& graph)
 
 GraphRunner::~GraphRunner() {
   if (stream_.valid()) device_.DestroyStream(stream_);
+  if (on_device_ == nullptr) return;
+  device_.granules().Decommit(on_device_, Bytes(0), device_bytes_);
+  device_.granules().Unreserve(on_device_, device_bytes_);
 }
 
 absl::StatusOr<std::unique_ptr<GraphRunner>> GraphRunner::Make(device::Device& device,
@@ -84,7 +89,39 @@ absl::StatusOr<std::unique_ptr<GraphRunner>> GraphRunner::Make(device::Device& d
   EBB_ASSIGN_OR_RETURN(runner->program_, device.Compile(graph));
   runner->stream_ = device.CreateStream();
   runner->Allocate(placement);
+  if (!device.spec().host_memory) EBB_RETURN_IF_ERROR(runner->AllocateOnDevice());
   return runner;
+}
+
+absl::Status GraphRunner::AllocateOnDevice() {
+  const Bytes alignment = device_.spec().alignment;
+  const auto room = [&](const Allocation& allocation) {
+    return AlignUp(Bytes(static_cast<int64_t>(allocation.rounded())), alignment);
+  };
+  Bytes bytes;
+  for (const Allocation& allocation : allocations_) bytes += room(allocation);
+  memory::GranuleSource& granules = device_.granules();
+  bytes = AlignUp(std::max(bytes, Bytes(1)), granules.granule());
+  EBB_ASSIGN_OR_RETURN(char* const base, granules.Reserve(bytes));
+  if (absl::Status status = granules.Commit(base, Bytes(0), bytes); !status.ok()) {
+    granules.Unreserve(base, bytes);
+    return status;
+  }
+  on_device_ = base;
+  device_bytes_ = bytes;
+  std::map<const void*, char*> places;
+  Bytes at;
+  for (Allocation& allocation : allocations_) {
+    allocation.on_device = base + at.count();
+    places.emplace(allocation.memory.get(), allocation.on_device);
+    at += room(allocation);
+  }
+  const auto place = [&](void* host) { return host == nullptr ? nullptr : places.at(host); };
+  for (void* value : bindings_.values) device_bindings_.values.push_back(place(value));
+  for (void* scratch : bindings_.workspaces) {
+    device_bindings_.workspaces.push_back(place(scratch));
+  }
+  return absl::OkStatus();
 }
 
 void GraphRunner::Allocate(Placement placement) {
@@ -135,8 +172,21 @@ absl::Status GraphRunner::Set(absl::string_view name, const HostTensor& tensor) 
 }
 
 absl::Status GraphRunner::LaunchAndWait(int first, int last) {
-  device_.Launch(stream_,
-                 {.program = program_.get(), .bindings = &bindings_, .first = first, .last = last});
+  const bool copies = on_device_ != nullptr;
+  for (const Allocation& allocation : allocations_) {
+    if (!copies) break;
+    device_.Copy(stream_, allocation.on_device, allocation.memory.get(),
+                 Bytes(static_cast<int64_t>(allocation.rounded())));
+  }
+  device_.Launch(stream_, {.program = program_.get(),
+                           .bindings = copies ? &device_bindings_ : &bindings_,
+                           .first = first,
+                           .last = last});
+  for (const Allocation& allocation : allocations_) {
+    if (!copies) break;
+    device_.Copy(stream_, allocation.memory.get(), allocation.on_device,
+                 Bytes(static_cast<int64_t>(allocation.rounded())));
+  }
   const device::EventId event = device_.Record(stream_);
   device_.Synchronize(stream_);
   absl::Status status = device_.Query(event).status;

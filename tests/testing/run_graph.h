@@ -40,6 +40,7 @@ class GraphRunner {
   struct Allocation;
   GraphRunner(device::Device& device, const graph::Graph& graph);
   void Allocate(Placement placement);
+  absl::Status AllocateOnDevice();
   absl::Status LaunchAndWait(int first, int last);
   void Capture(const graph::Node& node);
   absl::Status CheckGuards() const;
@@ -50,7 +51,11 @@ class GraphRunner {
   std::unique_ptr<device::Program> program_;
   device::StreamId stream_;
   std::vector<Allocation> allocations_;
-  device::Bindings bindings_;
+  device::Bindings bindings_;  // on the host
+  // Where the device has memory of its own: everything is copied there before a launch, and back.
+  char* on_device_ = nullptr;
+  Bytes device_bytes_;
+  device::Bindings device_bindings_;
   std::vector<graph::HostTensor> captured_;  // per value; kShared only
 };
 

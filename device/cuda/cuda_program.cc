@@ -1,0 +1,110 @@
+// Compiling a graph and enqueuing its kernels, node by node or as a CUDA graph.
+#include "device/cuda/cuda_program.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status.h"
+
+namespace ebb::device::cuda {
+namespace {
+
+using Pointers = absl::InlinedVector<void*, 16>;
+
+void Lookup(absl::Span<const ValueId> ids, const Bindings& bindings, Pointers* pointers) {
+  pointers->clear();
+  for (ValueId id : ids) pointers->push_back(id.valid() ? bindings.values[id.index()] : nullptr);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<CudaProgram>> CudaProgram::Make(const graph::Graph& graph,
+                                                               const CudaConfig& config,
+                                                               std::shared_ptr<Faults> faults) {
+  std::unique_ptr<CudaProgram> program(new CudaProgram(std::move(faults)));
+  program->steps_.reserve(graph.nodes.size());
+  std::vector<std::string> names;
+  for (const graph::Node& node : graph.nodes) {
+    std::string where = absl::StrCat("node '", node.name, "'");
+    const KernelMaker make = config.find_kernel(node.op->name);
+    if (!make) {
+      return absl::UnimplementedError(
+          absl::StrCat(where, ": op ", node.op->name, " has no kernel on device cuda"));
+    }
+    absl::StatusOr<CudaKernel> kernel = make(graph, node);
+    if (!kernel.ok()) return Annotate(kernel.status(), where);
+    names.push_back(where);
+    program->steps_.push_back({.name = std::move(where),
+                               .kernel = *std::move(kernel),
+                               .in = {node.inputs.begin(), node.inputs.end()},
+                               .out = {node.outputs.begin(), node.outputs.end()},
+                               .may_fault = cuda::MayFault(graph, node)});
+  }
+  program->first_node_ = program->faults_->AddNodes(std::move(names));
+  if (config.graphs) {
+    program->graphs_ = std::make_unique<GraphCache>(config.api, config.max_graphs);
+  }
+  return program;
+}
+
+CudaProgram::~CudaProgram() {
+  if (first_node_ >= 0) faults_->RemoveNodes(first_node_);
+}
+
+bool CudaProgram::MayFault(int first, int last) const {
+  return std::any_of(steps_.begin() + first, steps_.begin() + last + 1,
+                     [](const Step& step) { return step.may_fault; });
+}
+
+absl::Status CudaProgram::Launch(const LaunchOn& on, const Bindings& bindings, int first,
+                                 int last) const {
+  EBB_CHECK(first >= 0 && last < static_cast<int>(steps_.size()));
+  const auto enqueue = [&] { return Enqueue(on, bindings, first, last); };
+  if (graphs_ == nullptr || first >= last) return enqueue();  // one kernel is launched as quickly
+  MakeKey(on, bindings, first, last);
+  return graphs_->Run(on.stream, *on.scratch, on.number, on.progress, enqueue);
+}
+
+void CudaProgram::MakeKey(const LaunchOn& on, const Bindings& bindings, int first, int last) const {
+  std::vector<const void*>& key = *on.scratch;
+  key.clear();
+  key.push_back(steps_.data() + first);
+  key.push_back(steps_.data() + last);
+  key.push_back(on.faults);  // of one stream alone
+  for (int i = first; i <= last; ++i) {
+    const Step& step = steps_[static_cast<size_t>(i)];
+    for (const ValueId id : step.in)
+      key.push_back(id.valid() ? bindings.values[id.index()] : nullptr);
+    for (const ValueId id : step.out)
+      key.push_back(id.valid() ? bindings.values[id.index()] : nullptr);
+    if (step.kernel.workspace > Bytes(0)) {
+      key.push_back(bindings.workspaces[static_cast<size_t>(i)]);
+    }
+  }
+}
+
+absl::Status CudaProgram::Enqueue(const LaunchOn& on, const Bindings& bindings, int first,
+                                  int last) const {
+  Pointers in, out;
+  for (int i = first; i <= last; ++i) {
+    const Step& step = steps_[static_cast<size_t>(i)];
+    Lookup(step.in, bindings, &in);
+    Lookup(step.out, bindings, &out);
+    KernelArgs args{.in = in, .out = out};
+    if (step.kernel.workspace > Bytes(0)) {
+      args.workspace = bindings.workspaces[static_cast<size_t>(i)];
+    }
+    const cuda::Launch at{.stream = on.stream, .faults = on.faults, .node = first_node_ + i};
+    try {
+      absl::Status status = step.kernel.enqueue(at, args);
+      if (!status.ok()) return Annotate(status, step.name);
+    } catch (const std::exception& error) {  // from a vendor's library
+      return absl::InternalError(absl::StrCat(step.name, ": ", error.what()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace ebb::device::cuda

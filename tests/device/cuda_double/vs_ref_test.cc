@@ -1,0 +1,174 @@
+// Every op on the CUDA device's double against the plain loops of `ref`, in both layouts: own
+// kernels run the very functors of the GPU. Ops that libraries do on the GPU are played by `cpu`,
+// which shows no more than that their operands arrive.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "graph/op.h"
+#include "tests/device/compare_case.h"
+#include "tests/device/cpu_cases.h"
+#include "tests/device/cuda_double/open_double.h"
+
+namespace ebb::testing {
+namespace {
+
+// Ops whose kernel for the GPU is not there yet.
+const std::set<std::string>& KnownMissing() {
+  static const auto* const ops = new std::set<std::string>{
+      // adaptive
+      "AdagradUpdate",
+      "RmsPropUpdate",
+      "RowwiseAdagradUpdate",
+      "SparseRowwiseAdagradUpdate",
+      // batch_norm
+      "BatchNorm",
+      "BatchNormGrad",
+      "BatchNormInference",
+      "BatchNormInferenceGrad",
+      // binary
+      "Add",
+      "AddN",
+      "Div",
+      "Expand",
+      "GreaterEqual",
+      "Max",
+      "Min",
+      "Mod",
+      "Mul",
+      "Pow",
+      "Sub",
+      "Where",
+      // choice
+      "ArgMax",
+      "ArgMin",
+      "CumSum",
+      "TopK",
+      // embedding_bag
+      "EmbeddingBag",
+      "EmbeddingBagGrad",
+      // gather
+      "Gather",
+      "GatherGrad",
+      // group_norm
+      "GroupNorm",
+      "GroupNormGrad",
+      // index
+      "GatherElements",
+      "GatherElementsGrad",
+      "GatherND",
+      "GatherNDGrad",
+      "ScatterElements",
+      "ScatterND",
+      // layer_norm
+      "LayerNorm",
+      "LayerNormGrad",
+      // logic
+      "And",
+      "Equal",
+      "Less",
+      "LessEqual",
+      "Not",
+      "Or",
+      "Xor",
+      // loss
+      "BceWithLogits",
+      "BceWithLogitsGrad",
+      "CrossEntropy",
+      "CrossEntropyGrad",
+      "MseLoss",
+      "MseLossGrad",
+      "NllLoss",
+      "NllLossGrad",
+      // lrn
+      "Lrn",
+      "LrnGrad",
+      // metric
+      "BceSum",
+      "BinaryCorrect",
+      "ClassCounts",
+      "CrossEntropySum",
+      "MseSum",
+      "RowsSum",
+      "TopKCorrect",
+      // movement
+      "Concat",
+      "Fetch",
+      "Identity",
+      "Pad",
+      "Reshape",
+      "Slice",
+      "SliceGrad",
+      "Store",
+      "ToChannelsLast",
+      "ToPlain",
+      "Transpose",
+      // pool
+      "AveragePool",
+      "AveragePoolGrad",
+      "MaxPool",
+      "MaxPoolGrad",
+      // random
+      "Dropout",
+      "DropoutGrad",
+      // reduce
+      "ReduceMax",
+      "ReduceMean",
+      "ReduceMin",
+      "ReduceProd",
+      "ReduceProdGrad",
+      "ReduceSum",
+      "SumTo",
+      // rms_norm
+      "RmsNorm",
+      "RmsNormGrad",
+      // softmax
+      "LogSoftmax",
+      "LogSoftmaxGrad",
+      "Softmax",
+      "SoftmaxGrad",
+      // update
+      "AdamUpdate",
+      "ClipFactor",
+      "SgdUpdate",
+  };
+  return *ops;
+}
+
+class CudaDoubleVsRef : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    device_ = OpenCudaDouble().device;
+    auto ref = device::OpenDevice("ref", {});
+    ASSERT_TRUE(ref.ok()) << ref.status();
+    ref_ = *std::move(ref);
+  }
+  void CompareAll(Order order) {
+    int own = 0;
+    for (const OpCase& c : CpuCases()) {
+      if (!HasOrder(c, order)) continue;
+      CompareCase(*device_, *ref_, c, order);
+      own += WhoPlays(c.op) == PlayedBy::kOwnKernel;
+    }
+    EXPECT_GT(own, 0);
+  }
+
+  std::unique_ptr<device::Device> device_, ref_;
+};
+
+TEST_F(CudaDoubleVsRef, PlainValuesAgree) { CompareAll(Order::kPlain); }
+
+TEST_F(CudaDoubleVsRef, ChannelsLastValuesAgree) { CompareAll(Order::kChannelsLast); }
+
+TEST_F(CudaDoubleVsRef, EveryOpHasAKernelButThoseKnownToBeMissing) {
+  for (const graph::OpDef* op : graph::AllOps()) {
+    const std::string name(op->name);
+    const PlayedBy by = WhoPlays(name);
+    EXPECT_NE(by, PlayedBy::kNobody) << name;
+    EXPECT_TRUE(by != PlayedBy::kMissing || KnownMissing().count(name) == 1) << name;
+  }
+}
+
+}  // namespace
+}  // namespace ebb::testing
