@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace ebb::device {
 
@@ -17,6 +18,13 @@ absl::StatusOr<Shape> OperandShape(const Node& node, const Value& value, const V
   return absl::UnimplementedError(absl::StrCat(node.op->name, " mixes layouts: \"", value.name,
                                                "\" ", graph::ToString(value.type), " with \"",
                                                out.name, "\""));
+}
+
+absl::StatusOr<Broadcast<2>> PlanBinary(const Graph& graph, const Node& node) {
+  const Value& out = Out(graph, node);
+  EBB_ASSIGN_OR_RETURN(const Shape a, OperandShape(node, In(graph, node, 0), out));
+  EBB_ASSIGN_OR_RETURN(const Shape b, OperandShape(node, In(graph, node, 1), out));
+  return MakeBroadcast<2>(PhysicalShape(out), {a, b});
 }
 
 }  // namespace ebb::device

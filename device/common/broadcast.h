@@ -78,5 +78,7 @@ absl::StatusOr<Broadcast<K>> MakeBroadcast(const Shape& out, const std::array<Sh
 // The memory-order shape of operand `value` of an op whose output is `out`: a plain operand of a
 // channels-last op must be the same bytes in both orders. Unimplemented says which is not.
 absl::StatusOr<Shape> OperandShape(const Node& node, const Value& value, const Value& out);
+// The broadcasting of a node's two inputs to its output, in the output's layout.
+absl::StatusOr<Broadcast<2>> PlanBinary(const Graph& graph, const Node& node);
 
 }  // namespace ebb::device

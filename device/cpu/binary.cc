@@ -1,95 +1,15 @@
 // Ops of several inputs with numpy broadcasting: arithmetic, AddN, Where and Expand.
+#include "device/math/binary.h"
+
 #include <algorithm>
-#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "device/cpu/binary_row.h"
 
 namespace ebb::device::cpu {
-
-absl::StatusOr<Broadcast<2>> PlanBinary(const Graph& graph, const Node& node) {
-  const Value& out = Out(graph, node);
-  EBB_ASSIGN_OR_RETURN(const Shape a, OperandShape(node, In(graph, node, 0), out));
-  EBB_ASSIGN_OR_RETURN(const Shape b, OperandShape(node, In(graph, node, 1), out));
-  return MakeBroadcast<2>(PhysicalShape(out), {a, b});
-}
-
 namespace {
 
-// Integers wrap around.
-template <class T>
-struct Arithmetic {
-  using Type = T;
-};
-template <class T>
-requires std::is_integral_v<T>
-struct Arithmetic<T> {
-  using Type = std::make_unsigned_t<T>;
-};
-
-struct Add {
-  template <class T>
-  EBB_INLINE T operator()(T a, T b) const {
-    using U = typename Arithmetic<T>::Type;
-    return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
-  }
-};
-struct Sub {
-  template <class T>
-  EBB_INLINE T operator()(T a, T b) const {
-    using U = typename Arithmetic<T>::Type;
-    return static_cast<T>(static_cast<U>(a) - static_cast<U>(b));
-  }
-};
-struct Mul {
-  template <class T>
-  EBB_INLINE T operator()(T a, T b) const {
-    using U = typename Arithmetic<T>::Type;
-    return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
-  }
-};
-struct Div {
-  EBB_INLINE float operator()(float a, float b) const { return a / b; }
-  template <class T>
-  EBB_INLINE T operator()(T a, T b) const {  // never traps
-    if (b == 0) return 0;
-    return b == -1 ? Sub()(T(0), a) : a / b;
-  }
-};
-struct Pow {
-  EBB_INLINE float operator()(float a, float b) const { return std::pow(a, b); }
-};
-struct Max {
-  template <class T>
-  EBB_INLINE T operator()(T a, T b) const {
-    const T larger = a >= b ? a : b;  // b if either is NaN
-    return a != a ? a : larger;
-  }
-};
-struct Min {
-  template <class T>
-  EBB_INLINE T operator()(T a, T b) const {
-    const T smaller = a <= b ? a : b;
-    return a != a ? a : smaller;
-  }
-};
-// The remainder has the divisor's sign, or with fmod the dividend's; by 0 it is 0 of integers.
-template <bool kFmod>
-struct Mod {
-  EBB_INLINE float operator()(float a, float b) const {
-    const float rest = std::fmod(a, b);
-    return !kFmod && rest != 0.0f && (rest < 0.0f) != (b < 0.0f) ? rest + b : rest;
-  }
-  template <class T>
-  EBB_INLINE T operator()(T a, T b) const {
-    if (b == 0 || b == -1) return 0;
-    const T rest = a % b;
-    return !kFmod && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
-  }
-};
-struct GreaterEqual {
-  EBB_INLINE float operator()(float a, float b) const { return a >= b ? 1.0f : 0.0f; }
-};
+using namespace math;  // NOLINT(google-build-using-namespace): the functors
 
 template <class F>
 absl::StatusOr<Kernel> FloatBinary(const Graph& graph, const Node& node) {

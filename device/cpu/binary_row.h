@@ -42,7 +42,4 @@ Kernel BinaryOf(const Broadcast<2>& plan) {
   });
 }
 
-// The broadcasting of a node's two inputs to its output, in the output's layout.
-absl::StatusOr<Broadcast<2>> PlanBinary(const Graph& graph, const Node& node);
-
 }  // namespace ebb::device::cpu

@@ -3,27 +3,12 @@
 #include <numeric>
 #include <type_traits>
 
+#include "device/common/axis.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {
 namespace {
-
-// Element (o, a, i) is at (o size + a) inner + i.
-struct Form {
-  int64_t outer = 1;
-  int64_t size = 1;
-  int64_t inner = 1;
-};
-
-Form FormOf(const Node& node, const Shape& x) {
-  const auto axis = static_cast<size_t>(node.attrs.Int("axis", 0));
-  Form form;
-  form.size = x[axis];
-  for (size_t d = 0; d < axis; ++d) form.outer *= x[d];
-  for (size_t d = axis + 1; d < x.size(); ++d) form.inner *= x[d];
-  return form;
-}
 
 // The kernel that make(T()) gives for the type of input 0.
 template <class F>
@@ -41,16 +26,9 @@ absl::StatusOr<Kernel> ForNumber(const Graph& graph, const Node& node, F make) {
   }
 }
 
-// Does a come before b? Not a number is above all numbers.
-template <class T>
-EBB_INLINE bool Before(T a, T b, bool largest) {
-  if (a != a || b != b) return largest ? a != a && b == b : b != b && a == a;
-  return largest ? a > b : a < b;
-}
-
 // Workspace: the positions of one row.
 absl::StatusOr<Kernel> MakeTopK(const Graph& graph, const Node& node) {
-  const Form form = FormOf(node, In(graph, node).type.shape);
+  const Axis form = AxisOf(node, In(graph, node).type.shape);
   const int64_t k = node.attrs.Int("k", 1);
   const bool largest = node.attrs.Int("largest", 1) != 0;
   return ForNumber(graph, node, [=](auto zero) {
@@ -81,22 +59,21 @@ absl::StatusOr<Kernel> MakeTopK(const Graph& graph, const Node& node) {
   });
 }
 
-// Here not a number wins whichever extreme is sought; of equals the first, or the last.
+// Of equals the first, or the last.
 template <bool kMax>
 absl::StatusOr<Kernel> MakeArg(const Graph& graph, const Node& node) {
-  const Form form = FormOf(node, In(graph, node).type.shape);
+  const Axis form = AxisOf(node, In(graph, node).type.shape);
   const bool last = node.attrs.Int("last", 0) != 0;
   return ForNumber(graph, node, [=](auto zero) {
     using T = decltype(zero);
     return MakeKernel([=](const KernelArgs& args) {
-      const auto wins = [](T a, T b) { return a != a ? b == b : b == b && Before(a, b, kMax); };
       for (int64_t o = 0; o < form.outer; ++o) {
         for (int64_t i = 0; i < form.inner; ++i) {
           const T* x = InPtr<T>(args) + o * form.size * form.inner + i;
           int64_t best = 0;
           for (int64_t a = 1; a < form.size; ++a) {
             const T value = x[a * form.inner], most = x[best * form.inner];
-            if (last ? !wins(most, value) : wins(value, most)) best = a;
+            if (last ? !Wins<kMax>(most, value) : Wins<kMax>(value, most)) best = a;
           }
           OutPtr<int64_t>(args)[o * form.inner + i] = best;
         }
@@ -132,7 +109,7 @@ void ScanLine(const T* x, T* y, int64_t n, bool exclusive, bool reverse) {
 }
 
 absl::StatusOr<Kernel> MakeCumSum(const Graph& graph, const Node& node) {
-  const Form form = FormOf(node, In(graph, node).type.shape);
+  const Axis form = AxisOf(node, In(graph, node).type.shape);
   const bool exclusive = node.attrs.Int("exclusive", 0) != 0;
   const bool reverse = node.attrs.Int("reverse", 0) != 0;
   return ForNumber(graph, node, [=](auto zero) {

@@ -2,37 +2,12 @@
 // indices.
 #include <algorithm>
 
+#include "device/common/look_up.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {
 namespace {
-
-struct Bags {
-  int64_t rows = 0, width = 0, indices = 0, bags = 0;
-  bool mean = false, last_offset = false;
-
-  // The bag's indices [begin, end) and what its rows are scaled by. Offsets are data: whatever they
-  // are, the range lies within the indices.
-  struct Bag {
-    int64_t begin, end;
-    float scale;
-  };
-  template <class I>
-  Bag At(const I* offsets, int64_t bag) const {
-    const auto clamp = [&](I at) { return std::clamp<int64_t>(at, 0, indices); };
-    const int64_t begin = clamp(offsets[bag]);
-    const bool open = bag + 1 == bags && !last_offset;
-    const int64_t end = std::max(begin, open ? indices : clamp(offsets[bag + 1]));
-    return {begin, end, mean && end > begin ? 1.0f / static_cast<float>(end - begin) : 1.0f};
-  }
-  // The row that an index means; -1 when there is none.
-  template <class I>
-  int64_t Row(I index) const {
-    const int64_t row = index < 0 ? static_cast<int64_t>(index) + rows : index;
-    return row >= 0 && row < rows ? row : -1;
-  }
-};
 
 EBB_CLONES void AddRow(const float* x, float* y, int64_t n) {
   EBB_IVDEP
@@ -55,7 +30,7 @@ Kernel Forward(const Bags& s) {
     for (int64_t b = 0; b < s.bags; ++b, y += s.width) {
       const Bags::Bag bag = s.At(InPtr<I>(args, 2), b);
       for (int64_t i = bag.begin; i < bag.end; ++i) {
-        const int64_t row = s.Row(InPtr<I>(args, 1)[i]);
+        const int64_t row = RowOf(InPtr<I>(args, 1)[i], s.rows);
         if (row >= 0) AddRow(InPtr<float>(args) + row * s.width, y, s.width);
       }
       if (bag.scale != 1) ScaleRow(bag.scale, y, s.width);
@@ -73,7 +48,7 @@ Kernel Backward(const Bags& s) {
     for (int64_t b = 0; b < s.bags; ++b, dy += s.width) {
       const Bags::Bag bag = s.At(InPtr<I>(args, 2), b);
       for (int64_t i = bag.begin; i < bag.end; ++i) {
-        const int64_t row = s.Row(InPtr<I>(args, 1)[i]);
+        const int64_t row = RowOf(InPtr<I>(args, 1)[i], s.rows);
         if (row >= 0) AddScaledRow(dy, bag.scale, dweight + row * s.width, s.width);
       }
     }

@@ -2,37 +2,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/common/look_up.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {
 namespace {
 
-struct Form {
-  int64_t outer = 1;
-  int64_t length = 1;  // of the axis that is indexed
-  int64_t count = 0;   // indices
-  int64_t inner = 1;   // elements a row
-};
-
-Form FormOf(const Shape& x, int64_t axis, int64_t count) {
-  Form form;
-  form.count = count;
-  form.length = x[static_cast<size_t>(axis)];
-  for (int64_t d = 0; d < axis; ++d) form.outer *= x[static_cast<size_t>(d)];
-  for (size_t d = static_cast<size_t>(axis) + 1; d < x.size(); ++d) form.inner *= x[d];
-  return form;
-}
-
-// The row that an index means; -1 when there is none.
 template <class I>
-int64_t RowOf(I index, int64_t length) {
-  const int64_t row = index < 0 ? static_cast<int64_t>(index) + length : index;
-  return row >= 0 && row < length ? row : -1;
-}
-
-template <class I>
-Kernel GatherOf(const Form& form, int64_t element) {
+Kernel GatherOf(const AxisLookUp& form, int64_t element) {
   return MakeKernel([form, bytes = form.inner * element](const KernelArgs& args) {
     const char* x = InPtr<char>(args);
     const I* indices = InPtr<I>(args, 1);
@@ -55,7 +33,8 @@ absl::StatusOr<Kernel> MakeGather(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
   const TensorType& x = In(graph, node, 0).type;
   const TensorType& indices = In(graph, node, 1).type;
-  const Form form = FormOf(x.shape, node.attrs.Int("axis", 0), NumElements(indices.shape));
+  const AxisLookUp form =
+      AxisLookUpOf(x.shape, node.attrs.Int("axis", 0), NumElements(indices.shape));
   const int64_t element = graph::SizeOf(x.dtype).count();
   return indices.dtype == DType::kI32 ? GatherOf<int32_t>(form, element)
                                       : GatherOf<int64_t>(form, element);
@@ -67,7 +46,7 @@ EBB_CLONES void AddRow(const float* x, float* y, int64_t n) {
 }
 
 template <class I>
-Kernel GatherGradOf(const Form& form) {
+Kernel GatherGradOf(const AxisLookUp& form) {
   return MakeKernel([form](const KernelArgs& args) {
     const float* dy = InPtr<float>(args);
     const I* indices = InPtr<I>(args, 1);
@@ -87,8 +66,8 @@ absl::StatusOr<Kernel> MakeGatherGrad(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
   const TensorType& indices = In(graph, node, 1).type;
-  const Form form =
-      FormOf(Out(graph, node).type.shape, node.attrs.Int("axis", 0), NumElements(indices.shape));
+  const AxisLookUp form = AxisLookUpOf(Out(graph, node).type.shape, node.attrs.Int("axis", 0),
+                                       NumElements(indices.shape));
   return indices.dtype == DType::kI32 ? GatherGradOf<int32_t>(form) : GatherGradOf<int64_t>(form);
 }
 

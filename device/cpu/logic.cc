@@ -1,36 +1,11 @@
 // Comparisons and logic with numpy broadcasting: a byte of 0 or 1 an element, in any layout.
 #include "device/cpu/binary_row.h"
+#include "device/math/binary.h"
 
 namespace ebb::device::cpu {
 namespace {
 
-struct Equal {
-  template <class T>
-  EBB_INLINE uint8_t operator()(T a, T b) const {
-    return a == b;
-  }
-};
-struct Less {
-  template <class T>
-  EBB_INLINE uint8_t operator()(T a, T b) const {
-    return a < b;
-  }
-};
-struct LessEqual {
-  template <class T>
-  EBB_INLINE uint8_t operator()(T a, T b) const {
-    return a <= b;
-  }
-};
-struct And {
-  EBB_INLINE uint8_t operator()(uint8_t a, uint8_t b) const { return a != 0 && b != 0; }
-};
-struct Or {
-  EBB_INLINE uint8_t operator()(uint8_t a, uint8_t b) const { return a != 0 || b != 0; }
-};
-struct Xor {
-  EBB_INLINE uint8_t operator()(uint8_t a, uint8_t b) const { return (a != 0) != (b != 0); }
-};
+using namespace math;  // NOLINT(google-build-using-namespace): the functors
 
 template <class F>
 absl::StatusOr<Kernel> Compare(const Graph& graph, const Node& node) {

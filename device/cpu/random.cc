@@ -1,9 +1,9 @@
 // Dropout by counters: the mask of an element depends on the seed, the step and the node only.
 #include <algorithm>
 
-#include "base/philox.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
+#include "device/math/dropout.h"
 
 namespace ebb::device::cpu {
 namespace {
@@ -43,7 +43,7 @@ EBB_CLONES void PhiloxGroups(uint64_t group, uint32_t stream, uint32_t step, Phi
 EBB_CLONES void Drop(const uint32_t* words, const float* x, float* y, uint8_t* mask, int64_t n,
                      float ratio, float scale) {
   for (int64_t i = 0; i < n; ++i) {
-    const bool keep = UniformFloat(words[i]) >= ratio;
+    const bool keep = math::IsKept(words[i], ratio);
     mask[i] = keep ? 1 : 0;
     y[i] = keep ? x[i] * scale : 0.0f;
   }
@@ -53,8 +53,6 @@ EBB_CLONES void DropGrad(const float* dy, const uint8_t* mask, float* dx, int64_
   EBB_IVDEP
   for (int64_t i = 0; i < n; ++i) dx[i] = mask[i] != 0 ? dy[i] * scale : 0.0f;
 }
-
-float KeptScale(double ratio) { return ratio < 1 ? static_cast<float>(1.0 / (1.0 - ratio)) : 0.0f; }
 
 absl::StatusOr<Kernel> MakeDropout(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
@@ -72,7 +70,7 @@ absl::StatusOr<Kernel> MakeDropout(const Graph& graph, const Node& node) {
     for (int64_t i = 0; i < n; i += 4 * kGroups) {
       PhiloxGroups(static_cast<uint64_t>(i / 4), stream, static_cast<uint32_t>(rng[1]), key, words);
       Drop(words, x + i, y + i, mask + i, std::min(4 * kGroups, n - i), static_cast<float>(ratio),
-           KeptScale(ratio));
+           math::KeptScale(ratio));
     }
     return absl::OkStatus();
   });
@@ -82,7 +80,7 @@ absl::StatusOr<Kernel> MakeDropoutGrad(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
   const int64_t n = OutElements(graph, node);
-  const float scale = KeptScale(node.attrs.Float("ratio", 0.5));
+  const float scale = math::KeptScale(node.attrs.Float("ratio", 0.5));
   return MakeKernel([n, scale](const KernelArgs& args) {
     DropGrad(InPtr<float>(args), InPtr<uint8_t>(args, 1), OutPtr<float>(args), n, scale);
     return absl::OkStatus();

@@ -2,9 +2,7 @@
 #include "device/cpu/strided.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <numeric>
 
 #include "device/cpu/vec.h"
 
@@ -72,13 +70,7 @@ EBB_CLONES void CopyRow(const T* from, int64_t from_step, T* to, int64_t to_step
 template <class T>
 void RunOf(const StridedCopy& c, const T* source, T* target) {
   const int last = c.rank - 1;
-  // The dimension along which the source is contiguous, when the target's is another.
-  int across = -1;
-  if (c.to[last] == 1 && c.from[last] != 1) {
-    for (int d = 0; d < last; ++d) {
-      if (c.from[d] == 1 && c.dim[d] > 1) across = d;
-    }
-  }
+  const int across = c.Across();
   const bool runs = c.to[last] == 1 && c.from[last] == 1;
   int64_t count = 1;
   for (int d = 0; d < last; ++d) count *= d == across ? 1 : c.dim[d];
@@ -109,56 +101,14 @@ void RunOf(const StridedCopy& c, const T* source, T* target) {
 
 }  // namespace
 
-Shape LogicalStrides(const Value& value) {
-  const Shape dense = graph::StridesOf(PhysicalShape(value));
-  Shape strides(value.type.shape.size());
-  for (size_t d = 0; d < strides.size(); ++d) {
-    strides[d] = dense[static_cast<size_t>(
-        PhysicalAxis(static_cast<int64_t>(d), strides.size(), value.layout))];
-  }
-  return strides;
-}
-
-StridedCopy MakeStridedCopy(const Shape& dims, const Shape& from, const Shape& to, DType dtype,
-                            int64_t from_base, int64_t to_base) {
-  std::vector<size_t> order;
-  bool empty = false;
-  for (size_t d = 0; d < dims.size(); ++d) {
-    empty |= dims[d] == 0;
-    if (dims[d] != 1) order.push_back(d);
-  }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return std::abs(to[a]) > std::abs(to[b]); });
-  StridedCopy copy;
-  copy.from_base = from_base;
-  copy.to_base = to_base;
-  copy.element = graph::SizeOf(dtype).count();
-  for (const size_t d : order) {
-    const int last = copy.rank - 1;
-    if (copy.rank > 0 && copy.from[last] == from[d] * dims[d] && copy.to[last] == to[d] * dims[d]) {
-      copy.dim[last] *= dims[d];
-    } else {
-      copy.dim[copy.rank++] = dims[d];
-    }
-    copy.from[copy.rank - 1] = from[d];
-    copy.to[copy.rank - 1] = to[d];
-  }
-  if (copy.rank == 0 || empty) {
-    copy.rank = 1;
-    copy.dim[0] = empty ? 0 : 1;
-    copy.from[0] = copy.to[0] = 1;
-  }
-  return copy;
-}
-
-void StridedCopy::Run(const void* source, void* target) const {
-  switch (element) {
+void Run(const StridedCopy& copy, const void* source, void* target) {
+  switch (copy.element) {
     case 1:
-      return RunOf(*this, static_cast<const uint8_t*>(source), static_cast<uint8_t*>(target));
+      return RunOf(copy, static_cast<const uint8_t*>(source), static_cast<uint8_t*>(target));
     case 4:
-      return RunOf(*this, static_cast<const uint32_t*>(source), static_cast<uint32_t*>(target));
+      return RunOf(copy, static_cast<const uint32_t*>(source), static_cast<uint32_t*>(target));
     default:
-      return RunOf(*this, static_cast<const uint64_t*>(source), static_cast<uint64_t*>(target));
+      return RunOf(copy, static_cast<const uint64_t*>(source), static_cast<uint64_t*>(target));
   }
 }
 
