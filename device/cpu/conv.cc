@@ -9,38 +9,7 @@ namespace {
 
 bool Empty(const Shape& shape) { return NumElements(shape) == 0; }
 
-absl::StatusOr<ConvSpec> SpecOf(ConvKind kind, const Node& node, const Value& x, const Shape& w,
-                                const Value& y) {
-  ConvSpec spec;
-  spec.kind = kind;
-  spec.x.assign(x.type.shape.begin(), x.type.shape.end());
-  spec.w.assign(w.begin(), w.end());
-  spec.y.assign(y.type.shape.begin(), y.type.shape.end());
-  const size_t spatial = x.type.shape.size() - 2;
-  spec.strides = node.attrs.Ints("strides", std::vector<int64_t>(spatial, 1));
-  spec.dilations = node.attrs.Ints("dilations", std::vector<int64_t>(spatial, 1));
-  const std::vector<int64_t> pads = node.attrs.Ints("pads", std::vector<int64_t>(2 * spatial, 0));
-  spec.pads_begin.assign(pads.begin(), pads.begin() + static_cast<int64_t>(spatial));
-  spec.pads_end.assign(pads.begin() + static_cast<int64_t>(spatial), pads.end());
-  spec.groups = node.attrs.Int("groups", 1);
-  if (x.layout != y.layout && !LayoutFree(x.type.shape) && !LayoutFree(y.type.shape)) {
-    return absl::UnimplementedError("a convolution on cpu keeps its operand's layout");
-  }
-  const Layout layout = LayoutFree(x.type.shape) ? y.layout : x.layout;
-  spec.channels_last = layout == Layout::kChannelsLast;
-  return spec;
-}
-
-// A 1x1 convolution in channels-last order is a product of matrices [positions, channels].
-bool IsProduct(const ConvSpec& spec) {
-  const auto all = [](const std::vector<int64_t>& values, int64_t want) {
-    return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == want; });
-  };
-  return spec.channels_last && spec.groups == 1 && all({spec.w.begin() + 2, spec.w.end()}, 1) &&
-         all(spec.strides, 1) && all(spec.pads_begin, 0) && all(spec.pads_end, 0);
-}
-
-// The gradients of such a convolution: sgemm is up to a third faster than oneDNN's 1x1 kernels.
+// The gradients of a product of matrices: sgemm is up to a third faster than oneDNN's 1x1 kernels.
 Kernel ProductGrad(const ConvSpec& spec) {
   const int64_t channels = spec.x[1];
   const int64_t filters = spec.y[1];
@@ -64,7 +33,7 @@ Kernel ProductGrad(const ConvSpec& spec) {
 }
 
 absl::StatusOr<Kernel> KernelOf(const ConvSpec& spec) {
-  if (spec.kind != ConvKind::kForward && IsProduct(spec)) return ProductGrad(spec);
+  if (spec.kind != ConvKind::kForward && spec.IsProduct()) return ProductGrad(spec);
   EBB_ASSIGN_OR_RETURN(const std::shared_ptr<const Convolution> conv, MakeConvolution(spec));
   return MakeKernel(
       [conv](const KernelArgs& args) {
@@ -91,8 +60,7 @@ absl::StatusOr<Kernel> MakeConv(const Graph& graph, const Node& node) {
   if (Empty(x.type.shape) || Empty(w)) {
     return absl::UnimplementedError("a convolution over nothing has no kernel on cpu");
   }
-  EBB_ASSIGN_OR_RETURN(ConvSpec spec, SpecOf(ConvKind::kForward, node, x, w, y));
-  spec.bias = HasInput(node, 2);
+  EBB_ASSIGN_OR_RETURN(const ConvSpec spec, ConvSpecOf(graph, node));
   return KernelOf(spec);
 }
 
@@ -104,7 +72,7 @@ absl::StatusOr<Kernel> MakeGradInput(const Graph& graph, const Node& node) {
   if (Empty(dx.type.shape) || Empty(dy.type.shape) || Empty(w)) {
     return Zero(OutElements(graph, node));
   }
-  EBB_ASSIGN_OR_RETURN(const ConvSpec spec, SpecOf(ConvKind::kGradInput, node, dx, w, dy));
+  EBB_ASSIGN_OR_RETURN(const ConvSpec spec, ConvSpecOf(graph, node));
   return KernelOf(spec);
 }
 
@@ -116,7 +84,7 @@ absl::StatusOr<Kernel> MakeGradWeight(const Graph& graph, const Node& node) {
   if (Empty(dy.type.shape) || Empty(x.type.shape) || Empty(w)) {
     return Zero(OutElements(graph, node));
   }
-  EBB_ASSIGN_OR_RETURN(const ConvSpec spec, SpecOf(ConvKind::kGradWeight, node, x, w, dy));
+  EBB_ASSIGN_OR_RETURN(const ConvSpec spec, ConvSpecOf(graph, node));
   return KernelOf(spec);
 }
 

@@ -5,27 +5,13 @@
 #pragma once
 
 #include <memory>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/units.h"
+#include "device/common/conv_spec.h"
 
 namespace ebb::device::cpu {
-
-enum class ConvKind { kForward, kGradInput, kGradWeight };
-
-struct ConvSpec {
-  ConvKind kind = ConvKind::kForward;
-  std::vector<int64_t> x;                   // N, C, S (1 to 3 dimensions); no dimension is 0
-  std::vector<int64_t> w;                   // M, C / groups, K
-  std::vector<int64_t> y;                   // N, M, S
-  std::vector<int64_t> strides, dilations;  // dilation 1 = dense
-  std::vector<int64_t> pads_begin, pads_end;
-  int64_t groups = 1;
-  bool bias = false;           // kForward only
-  bool channels_last = false;  // order of x and y in memory; w is always plain
-};
 
 class Convolution {
  public:

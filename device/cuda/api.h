@@ -56,6 +56,8 @@ class Api {
  public:
   virtual ~Api() = default;
   virtual const Properties& properties() const = 0;
+  // What the calling thread launches from now on (launch.h) goes to this GPU.
+  virtual absl::Status MakeCurrent() = 0;
   virtual absl::StatusOr<MemoryInfo> Memory() = 0;
   // What the process holds of the GPU outside the granules as the driver counts it (context,
   // modules, plans), and what other processes hold; nullopt-like negative when it cannot be told.

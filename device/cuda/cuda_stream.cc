@@ -56,6 +56,7 @@ void CudaStream::Launch(const LaunchArgs& args) {
   const auto& program = static_cast<const CudaProgram&>(*args.program);
   MutexLock lock(&mu_);
   if (!Begin()) return;
+  if (absl::Status current = api_->MakeCurrent(); !current.ok()) return Note(current);
   may_fault_ |= program.MayFault(args.first, args.last);
   Note(program.Launch({.stream = handle_,
                        .faults = slot_,

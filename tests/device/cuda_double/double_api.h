@@ -72,6 +72,7 @@ class DoubleApi final : public device::cuda::Api {
   void Die(const std::string& why);
 
   const device::cuda::Properties& properties() const override { return properties_; }
+  absl::Status MakeCurrent() override { return absl::OkStatus(); }
   absl::StatusOr<device::cuda::MemoryInfo> Memory() override;
   absl::StatusOr<Bytes> ForeignMemory() override { return options_.foreign; }
   Bytes granule() const override { return options_.granule; }
