@@ -26,6 +26,8 @@ class Uploader {
   absl::Status UploadModel(const std::string& directory, v1::JobSpec* spec);
   // A daemon's message with the paths of the files that it calls by their content.
   std::string WithPaths(absl::string_view message) const;
+  // `reference` is called `name` in such messages.
+  void Call(const std::string& reference, const std::string& name) { done_[name] = reference; }
 
  private:
   // The file, and those that it names as the places of its weights.

@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/mutex.h"
 #include "base/status.h"
 #include "daemon/files.h"
 
@@ -48,12 +51,41 @@ class FolderFiles : public data::ImageFiles {
       at += static_cast<size_t>(count);
     }
     bytes.resize(at);
+    if (fstat(fd, &info) != 0) return FileError(errno, "cannot read", path);
+    EBB_RETURN_IF_ERROR(CheckSame(path, {info.st_size, absl::TimeFromTimespec(info.st_mtim)}));
     return bytes;
   }
 
+  Bytes held() const override {
+    MutexLock lock(&mu_);
+    return held_;
+  }
+
  private:
+  // What tells a file from another that has come in its place.
+  struct Version {
+    int64_t bytes = 0;
+    absl::Time modified;
+    bool operator==(const Version&) const = default;
+  };
+
+  absl::Status CheckSame(const std::string& path, const Version& version) const {
+    MutexLock lock(&mu_);
+    const auto [it, is_first] = read_.try_emplace(path, version);
+    if (is_first) held_ += Bytes(static_cast<int64_t>(sizeof(*it) + path.size()));
+    if (it->second == version) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the file has been changed since the job was submitted: it has ",
+                     version.bytes, " bytes of ", absl::FormatTime(version.modified), " and had ",
+                     it->second.bytes, " bytes of ", absl::FormatTime(it->second.modified),
+                     "; leave the folder as it is while a job reads it, and submit the job again"));
+  }
+
   const HostRoots roots_;
   const std::string folder_;
+  mutable Mutex mu_;
+  mutable absl::flat_hash_map<std::string, Version> read_ ABSL_GUARDED_BY(mu_);
+  mutable Bytes held_ ABSL_GUARDED_BY(mu_);
 };
 
 class Lister {
@@ -88,7 +120,7 @@ class Lister {
     const bool image = data::IsImageName(path);
     if (type == DT_REG || (image && type != DT_DIR)) {
       if (!image) return absl::OkStatus();
-      EBB_RETURN_IF_ERROR(reserve_(Bytes(static_cast<int64_t>(2 * (sizeof(path) + path.size())))));
+      EBB_RETURN_IF_ERROR(reserve_(Bytes(static_cast<int64_t>(4 * (sizeof(path) + path.size())))));
       paths_.push_back(path);
       return absl::OkStatus();
     }

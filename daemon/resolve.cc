@@ -68,7 +68,8 @@ absl::StatusOr<std::shared_ptr<const std::string>> Resolver::Read(absl::string_v
   absl::ConsumePrefix(&path, "host:");
   if (!absl::StartsWith(path, "/")) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "'", reference, "' is not a sha256: or store: reference, nor an absolute host: path"));
+        "'", reference,
+        "' is not a sha256: or store: reference, nor an absolute host: path; give one of those"));
   }
   EBB_ASSIGN_OR_RETURN(std::string bytes, ReadHostFile(std::string(path), share.get()));
   return Holding(std::move(share), std::move(bytes));

@@ -66,12 +66,15 @@ absl::StatusOr<v1::Job> Service::Info(JobId job) const {
   return ToWire(info);
 }
 
-absl::StatusOr<JobId> Service::SubmitNew(const v1::JobSpec& spec) {
+absl::StatusOr<JobId> Service::SubmitNew(const grpc::ServerContext& context,
+                                         const v1::JobSpec& spec) {
   EBB_ASSIGN_OR_RETURN(runtime::JobSpec native, JobSpecFromWire(spec, resolver_));
+  native.abandoned = [&context] { return context.IsCancelled(); };
   return engine_->Submit(std::move(native));
 }
 
-absl::StatusOr<JobId> Service::SubmitKeyed(const v1::JobSpec& spec, const std::string& key) {
+absl::StatusOr<JobId> Service::SubmitKeyed(const grpc::ServerContext& context,
+                                           const v1::JobSpec& spec, const std::string& key) {
   if (key.size() > 256)
     return absl::InvalidArgumentError("idempotency_key has more than 256 bytes");
   const std::string hash = SpecHash(spec);
@@ -88,7 +91,7 @@ absl::StatusOr<JobId> Service::SubmitKeyed(const v1::JobSpec& spec, const std::s
   }
   absl::StatusOr<JobId> job = absl::InternalError("the submit did not end");
   try {
-    job = SubmitNew(spec);
+    job = SubmitNew(context, spec);
   } catch (const std::exception& error) {  // out of memory: the key must not stay taken
     job = absl::ResourceExhaustedError(absl::StrCat("cannot take the job: ", error.what()));
   }
@@ -107,7 +110,8 @@ grpc::Status Service::Submit(grpc::ServerContext* context, const v1::SubmitReque
   if (const absl::Status status = CheckKnown(*request); !status.ok()) return proto::ToGrpc(status);
   const bool keyed = !request->idempotency_key().empty();
   const absl::StatusOr<JobId> job =
-      keyed ? SubmitKeyed(request->spec(), request->idempotency_key()) : SubmitNew(request->spec());
+      keyed ? SubmitKeyed(*context, request->spec(), request->idempotency_key())
+            : SubmitNew(*context, request->spec());
   if (!job.ok()) return proto::ToGrpc(job.status());
   if (!keyed && context->IsCancelled()) {
     // Its client cannot know of it. With a key it can ask again.
@@ -159,10 +163,15 @@ grpc::Status Service::Resume(grpc::ServerContext*, const v1::ResumeRequest* requ
 
 grpc::Status Service::Update(grpc::ServerContext*, const v1::UpdateRequest* request,
                              v1::Job* response) {
-  return Act(*request, response, [&](JobId job) -> absl::Status {
+  std::string note;
+  const grpc::Status status = Act(*request, response, [&](JobId job) -> absl::Status {
     EBB_ASSIGN_OR_RETURN(const runtime::JobUpdate update, UpdateFromWire(*request));
-    return engine_->Update(job, update);
+    return engine_->Update(job, update, &note);
   });
+  if (!status.ok() || !request->has_learning_rate()) return status;
+  const std::string end = request->has_stop() ? response->message() : "";
+  response->set_message(absl::StrCat(note, note.empty() || end.empty() ? "" : "; ", end));
+  return status;
 }
 
 grpc::Status Service::Forget(grpc::ServerContext*, const v1::ForgetRequest* request,

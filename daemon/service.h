@@ -65,8 +65,9 @@ class Service final : public v1::Ebb::Service {
   template <class Request>
   absl::StatusOr<JobId> JobOf(const Request& request) const;
   absl::StatusOr<v1::Job> Info(JobId job) const;
-  absl::StatusOr<JobId> SubmitNew(const v1::JobSpec& spec);
-  absl::StatusOr<JobId> SubmitKeyed(const v1::JobSpec& spec, const std::string& key);
+  absl::StatusOr<JobId> SubmitNew(const grpc::ServerContext& context, const v1::JobSpec& spec);
+  absl::StatusOr<JobId> SubmitKeyed(const grpc::ServerContext& context, const v1::JobSpec& spec,
+                                    const std::string& key);
   // An action on a job that answers with its state after it.
   template <class Request, class Action>
   grpc::Status Act(const Request& request, v1::Job* response, Action action) const;

@@ -40,7 +40,8 @@ absl::StatusOr<runtime::EstimateReport> OnSimulated(const runtime::JobSpec& spec
                               *device, {.quantum = partitioner::QuantumFor(memory)});
 }
 
-absl::StatusOr<v1::EstimateResponse> EstimateAll(const v1::EstimateRequest& request,
+absl::StatusOr<v1::EstimateResponse> EstimateAll(const grpc::ServerContext& context,
+                                                 const v1::EstimateRequest& request,
                                                  const runtime::Engine& engine,
                                                  Resolver* resolver) {
   EBB_RETURN_IF_ERROR(CheckKnown(request));
@@ -51,8 +52,9 @@ absl::StatusOr<v1::EstimateResponse> EstimateAll(const v1::EstimateRequest& requ
         absl::StrCat("devices has ", devices.size(), " entries; at most ", kMostDevices));
   }
   for (const std::string& name : devices) EBB_RETURN_IF_ERROR(CheckDevice(name));
-  EBB_ASSIGN_OR_RETURN(const runtime::JobSpec spec,
+  EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec,
                        JobSpecFromWire(request.spec(), resolver, Files::kModel));
+  spec.abandoned = [&context] { return context.IsCancelled(); };
   v1::EstimateResponse response;
   for (const std::string& name : devices) {
     const auto report = name == kLive ? engine.Estimate(spec) : OnSimulated(spec, name);
@@ -64,9 +66,9 @@ absl::StatusOr<v1::EstimateResponse> EstimateAll(const v1::EstimateRequest& requ
 
 }  // namespace
 
-grpc::Status Service::Estimate(grpc::ServerContext*, const v1::EstimateRequest* request,
+grpc::Status Service::Estimate(grpc::ServerContext* context, const v1::EstimateRequest* request,
                                v1::EstimateResponse* response) {
-  auto estimates = EstimateAll(*request, *engine_, resolver_);
+  auto estimates = EstimateAll(*context, *request, *engine_, resolver_);
   if (!estimates.ok()) return proto::ToGrpc(estimates.status());
   *response = *std::move(estimates);
   return grpc::Status::OK;

@@ -19,10 +19,11 @@ absl::Status Invalid(absl::string_view message) { return absl::InvalidArgumentEr
 
 absl::Status CheckText(absl::string_view field, absl::string_view text, size_t limit) {
   if (text.size() > limit) {
-    return Invalid(absl::StrCat(field, " has ", text.size(), " bytes; at most ", limit));
+    return Invalid(absl::StrCat(field, " has ", text.size(), " bytes; give at most ", limit));
   }
   if (!IsPrintable(text)) {
-    return Invalid(absl::StrCat(field, " contains a control character: '", Escaped(text), "'"));
+    return Invalid(
+        absl::StrCat(field, " contains a control character: '", Escaped(text), "'; remove it"));
   }
   return absl::OkStatus();
 }
@@ -47,8 +48,9 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, Files fi
     }
     case v1::Model::kGraph: {
       if (wire.has_overrides() || wire.bn().mode() != v1::Model::BatchNorm::MODE_UNSPECIFIED) {
-        return Invalid(absl::StrCat(wire.has_overrides() ? "model.overrides" : "model.bn.mode",
-                                    " applies to model.onnx; a serialised graph says it itself"));
+        return Invalid(
+            absl::StrCat(wire.has_overrides() ? "model.overrides" : "model.bn.mode",
+                         " applies to model.onnx; a serialised graph says it itself: remove it"));
       }
       if (spec.batch_size().has_auto_()) {
         return Invalid(
@@ -63,18 +65,19 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, Files fi
     }
     case v1::Model::kZoo:
       if (wire.has_overrides() || wire.bn().mode() != v1::Model::BatchNorm::MODE_UNSPECIFIED) {
-        return Invalid(absl::StrCat(wire.has_overrides() ? "model.overrides" : "model.bn.mode",
-                                    " applies to model.onnx; a model of the zoo is as it is"));
+        return Invalid(
+            absl::StrCat(wire.has_overrides() ? "model.overrides" : "model.bn.mode",
+                         " applies to model.onnx; a model of the zoo is as it is: remove it"));
       }
       EBB_RETURN_IF_ERROR(CheckText("model.zoo", wire.zoo(), 128));
-      if (wire.zoo().empty()) return Invalid("model.zoo is empty");
+      if (wire.zoo().empty()) return Invalid("model.zoo is empty; name a model, such as resnet50");
       model->zoo = wire.zoo();
       break;
     default:
-      return Invalid("model needs onnx, graph or zoo");
+      return Invalid("model needs onnx, graph or zoo; give one");
   }
   if (!wire.external_data().empty() && model->onnx == nullptr) {
-    return Invalid("model.external_data belongs to model.onnx");
+    return Invalid("model.external_data belongs to model.onnx; remove it");
   }
   if (!wire.weights().empty() && files == Files::kAll) {
     auto weights = resolver->Weights(wire.weights());
@@ -84,12 +87,14 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, Files fi
   for (int i = 0; i < wire.reinit_size(); ++i) {
     const v1::Model::Reinit& rule = wire.reinit(i);
     if (rule.match().empty() || rule.init().empty()) {
-      return Invalid(absl::StrCat("model.reinit[", i, "] needs match and init"));
+      return Invalid(absl::StrCat("model.reinit[", i,
+                                  "] needs match and init; write {match: GLOB, init: default}"));
     }
     model->reinit.push_back({rule.match(), rule.init()});
   }
   for (const std::string& glob : wire.bn().freeze_stats()) {
-    if (glob.empty()) return Invalid("model.bn.freeze_stats has an empty glob");
+    if (glob.empty())
+      return Invalid("model.bn.freeze_stats has an empty glob; remove it, or name layers");
     model->freeze_stats.push_back(glob);
   }
   model->import.batch_size = spec.batch_size().fixed();
@@ -101,7 +106,8 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, Files fi
   if (wire.overrides().has_dropout()) {
     const double dropout = wire.overrides().dropout();
     EBB_RETURN_IF_ERROR(CheckNumber("model.overrides.dropout", dropout, 0, 1));
-    if (dropout == 1) return Invalid("model.overrides.dropout must be below 1");
+    if (dropout == 1)
+      return Invalid("model.overrides.dropout is 1, with which nothing is left; give less");
     model->import.dropout = dropout;
   }
   switch (wire.bn().mode()) {
@@ -119,7 +125,8 @@ absl::Status ModelFromWire(const v1::JobSpec& spec, Resolver* resolver, Files fi
 
 absl::Status EvaluateFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   if (!spec.has_evaluate()) return absl::OkStatus();
-  if (!spec.data().has_val()) return Invalid("evaluate needs data.val");
+  if (!spec.data().has_val())
+    return Invalid("evaluate needs data.val; give that, or remove evaluate");
   switch (spec.evaluate().every().kind_case()) {
     case v1::Every::kSteps:
       EBB_RETURN_IF_ERROR(CheckCount("evaluate.every.steps", spec.evaluate().every().steps(), 1));
@@ -238,8 +245,8 @@ absl::StatusOr<runtime::StopSpec> StopFromWire(const v1::Stop& stop) {
   if (!native.steps && !native.epochs && !native.samples) {
     return Invalid(native.device_time
                        ? "stop.device_time goes with steps, epochs or samples, where "
-                         "the job ends at the latest"
-                       : "stop needs steps, epochs or samples");
+                         "the job ends at the latest; give one of those"
+                       : "stop needs steps, epochs or samples; give one");
   }
   return native;
 }

@@ -32,7 +32,8 @@ absl::Status TokensFromWire(absl::string_view field, const v1::DataSource& wire,
                                 "\"tokens\", such as \"tokens[1:]\""));
   }
   if (wire.sparse_size() > 0) {
-    return Invalid(absl::StrCat(field, ".sparse is for the features of a file; tokens have none"));
+    return Invalid(
+        absl::StrCat(field, ".sparse is for the features of a file; tokens have none: remove it"));
   }
   tokens->window = wire.window();
   if (wire.range_size() != 0 && wire.range_size() != 2) {
@@ -111,7 +112,7 @@ absl::StatusOr<Reading> ReadingFromWire(absl::string_view field, const v1::DataS
   } else if (wire.has_feed()) {
     EBB_RETURN_IF_ERROR(CheckFedOnly(field, wire));
   } else {
-    return Invalid(absl::StrCat(field, " needs file, images, tokens or feed"));
+    return Invalid(absl::StrCat(field, " needs file, images, tokens or feed; give one"));
   }
   if (!wire.has_feed() && (wire.schema_size() > 0 || wire.has_feed_timeout())) {
     return Invalid(absl::StrCat(field, wire.schema_size() > 0 ? ".schema" : ".feed_timeout",
@@ -129,9 +130,9 @@ absl::Status LoadRows(absl::string_view field, const std::string& reference, Res
   source->index = *index;
   for (size_t i = 0; i < source->rows.size(); ++i) {
     if (source->rows[i] < 0 || source->rows[i] >= source->data->rows()) {
-      return Invalid(absl::StrCat(name, "[", i, "] is ", source->rows[i], "; the data set has ",
-                                  source->data->rows(),
-                                  source->data->IsTokens() ? " windows" : " rows"));
+      return Invalid(absl::StrCat(
+          name, "[", i, "] is ", source->rows[i], "; the data set has ", source->data->rows(),
+          source->data->IsTokens() ? " windows" : " rows", "; number them from 0"));
     }
   }
   return absl::OkStatus();
@@ -202,7 +203,8 @@ absl::Status CheckClasses(const runtime::DataSource& train, const runtime::DataS
 
 absl::Status BindFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   for (const auto& [input, field] : spec.bind()) {
-    if (input.empty() || field.empty()) return Invalid("bind has an empty name");
+    if (input.empty() || field.empty())
+      return Invalid("bind has an empty name; write INPUT: FIELD");
     if (const auto slice = data::ParseFieldSlice(field); !slice.ok()) {
       return Annotate(slice.status(), absl::StrCat("bind.", input));
     }
@@ -240,7 +242,8 @@ absl::Status PredictFromWire(const v1::JobSpec& spec, Resolver* resolver, Files 
   job->train.tail = data::BatchSource::Tail::kPad;
   job->predict.emplace();
   for (const std::string& output : spec.predict().outputs()) {
-    if (output.empty()) return Invalid("predict.outputs has an empty name");
+    if (output.empty())
+      return Invalid("predict.outputs has an empty name; remove it, or name an output");
     job->predict->outputs.push_back(output);
   }
   job->stop.epochs = 1;

@@ -22,10 +22,13 @@ absl::Status BetasFromWire(absl::string_view field,
                            const google::protobuf::RepeatedField<double>& betas,
                            graph::OptimizerSpec* optimizer) {
   if (betas.empty()) return absl::OkStatus();
-  if (betas.size() != 2) return Invalid(absl::StrCat(field, " needs two numbers"));
+  if (betas.size() != 2)
+    return Invalid(
+        absl::StrCat(field, " has ", betas.size(), " numbers; give two, such as [0.9, 0.999]"));
   for (int i = 0; i < 2; ++i) {
     EBB_RETURN_IF_ERROR(CheckNumber(absl::StrCat(field, "[", i, "]"), betas.Get(i), 0, 1));
-    if (betas.Get(i) == 1) return Invalid(absl::StrCat(field, "[", i, "] must be below 1"));
+    if (betas.Get(i) == 1)
+      return Invalid(absl::StrCat(field, "[", i, "] is 1; give a number below it"));
   }
   optimizer->beta1 = betas.Get(0);
   optimizer->beta2 = betas.Get(1);
@@ -52,7 +55,8 @@ absl::Status SgdFromWire(absl::string_view field, const v1::Sgd& wire,
   EBB_RETURN_IF_ERROR(CheckNumber(absl::StrCat(field, ".dampening"), wire.dampening(), 0));
   EBB_RETURN_IF_ERROR(CheckNumber(absl::StrCat(field, ".weight_decay"), wire.weight_decay(), 0));
   if (wire.nesterov() && (wire.momentum() == 0 || wire.dampening() != 0)) {
-    return Invalid(absl::StrCat(field, ".nesterov needs momentum above 0 and no dampening"));
+    return Invalid(absl::StrCat(
+        field, ".nesterov needs momentum above 0 and no dampening; give those, or remove it"));
   }
   optimizer->kind = graph::OptimizerKind::kSgd;
   optimizer->momentum = wire.momentum();
@@ -123,8 +127,8 @@ absl::StatusOr<Rule> RuleFromWire(absl::string_view parent, const Wire& wire) {
     EBB_RETURN_IF_ERROR(
         AdaptiveFromWire(field("rowwise_adagrad"), wire.rowwise_adagrad(), 1e-8, &optimizer));
   } else {
-    return Invalid(
-        absl::StrCat(parent, " is missing: sgd, adam, adamw, adagrad, rmsprop or rowwise_adagrad"));
+    return Invalid(absl::StrCat(
+        parent, " is missing; give sgd, adam, adamw, adagrad, rmsprop or rowwise_adagrad"));
   }
   if (rule.lr) EBB_RETURN_IF_ERROR(CheckNumber(field("lr"), *rule.lr, 0, runtime::kMostRate));
   return rule;
@@ -145,7 +149,7 @@ absl::Status UseFromWire(absl::string_view field, const v1::JobSpec& spec,
   if (job_rate == 0) {
     return Invalid(absl::StrCat(field,
                                 " has an lr, which follows the job's in proportion, but "
-                                "that is 0"));
+                                "that is 0; give the optimizer an lr above 0"));
   }
   optimizer->lr_scale = *rule.lr / job_rate;
   return absl::OkStatus();
@@ -156,7 +160,8 @@ absl::Status GroupsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   for (int i = 0; i < wire.groups_size(); ++i) {
     const v1::Optimizer::Group& group = wire.groups(i);
     const std::string field = absl::StrCat("optimizer.groups[", i, "]");
-    if (group.match().empty()) return Invalid(absl::StrCat(field, " needs match"));
+    if (group.match().empty())
+      return Invalid(absl::StrCat(field, " needs match; give a glob of parameter names"));
     graph::ParamGroup native{group.match(), job->optimizer};
     if (group.has_use()) {
       if (group.frozen()) {
@@ -210,7 +215,7 @@ absl::Status OptimizerFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   const v1::Optimizer& wire = spec.optimizer();
   EBB_ASSIGN_OR_RETURN(const Rule rule, RuleFromWire("optimizer", wire));
   if (wire.has_sgd() && !rule.lr && !spec.schedule().has_points()) {
-    return Invalid("optimizer.sgd.lr is missing");
+    return Invalid("optimizer.sgd.lr is missing; give a learning rate, such as 0.1");
   }
   job->optimizer = rule.optimizer;
   job->schedule.base_lr = rule.lr.value_or(wire.has_sgd() ? 0 : DefaultRate(rule.optimizer.kind));

@@ -20,11 +20,13 @@ absl::Status PointsFromWire(const v1::Schedule& wire, runtime::ScheduleSpec* sch
     EBB_RETURN_IF_ERROR(CheckNumber(absl::StrCat(field, ".step"), point.step(), 0, 1e15));
     EBB_RETURN_IF_ERROR(CheckNumber(absl::StrCat(field, ".lr"), point.lr(), 0));
     if (i > 0 && point.step() <= schedule->points.back().first) {
-      return Invalid(absl::StrCat(field, ".step must be above the one before it"));
+      return Invalid(absl::StrCat(
+          field, ".step is not above the one before it; give points in the order of their steps"));
     }
     schedule->points.emplace_back(point.step(), point.lr());
   }
-  if (schedule->points.empty()) return Invalid("schedule.points needs at least one point");
+  if (schedule->points.empty())
+    return Invalid("schedule.points is empty; give at least one point {step, lr}");
   return absl::OkStatus();
 }
 
@@ -110,7 +112,7 @@ absl::StatusOr<graph::MetricKind> MetricKindFromWire(v1::Metric::Kind kind) {
     case v1::Metric::KIND_OUTPUT:
       return graph::MetricKind::kOutput;
     default:
-      return Invalid("needs a kind");
+      return Invalid("needs a kind; give one, such as accuracy");
   }
 }
 
@@ -156,10 +158,12 @@ absl::Status LossFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
       return NumbersFromWire("loss.bce_with_logits.pos_weight", wire.bce_with_logits().pos_weight(),
                              &loss.pos_weight);
     case v1::Loss::kOutput:
-      if (wire.output().empty()) return Invalid("loss.output needs the name of a graph output");
+      if (wire.output().empty())
+        return Invalid("loss.output is empty; name an output of the graph");
       if (!wire.prediction().empty() || !wire.target().empty()) {
         return Invalid(
-            "loss.output takes neither prediction nor target: the graph computes the loss");
+            "loss.output takes neither prediction nor target, since the graph computes the loss; "
+            "remove them");
       }
       loss.kind = graph::LossKind::kGraphOutput;
       loss.output = wire.output();
@@ -168,7 +172,7 @@ absl::Status LossFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
       break;
   }
   return Invalid(
-      "loss is missing: cross_entropy, nll, mse, l1, smooth_l1, huber, bce_with_logits or "
+      "loss is missing; give cross_entropy, nll, mse, l1, smooth_l1, huber, bce_with_logits or "
       "output:NAME");
 }
 
@@ -178,7 +182,7 @@ absl::Status ScheduleFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   EBB_RETURN_IF_ERROR(CheckCount("schedule.warmup_steps", wire.warmup_steps(), 0));
   schedule.warmup_steps = wire.warmup_steps();
   if (wire.interpolate() != v1::Schedule::INTERPOLATION_UNSPECIFIED && !wire.has_points()) {
-    return Invalid("schedule.interpolate goes with schedule.points");
+    return Invalid("schedule.interpolate goes with schedule.points; remove it, or give points");
   }
   schedule.interpolation = InterpolationFromWire(wire.interpolate());
   switch (wire.kind_case()) {
@@ -218,13 +222,13 @@ absl::Status MetricsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
       metric.k = wire.k();
     }
     if (metric.kind == graph::MetricKind::kOutput && wire.output().empty()) {
-      return Invalid(absl::StrCat(field, ".output needs the name of a graph output"));
+      return Invalid(absl::StrCat(field, ".output is empty; name an output of the graph"));
     }
     if (!wire.output().empty() && metric.kind != graph::MetricKind::kOutput) {
-      return Invalid(absl::StrCat(field, ".output goes with the kind output"));
+      return Invalid(absl::StrCat(field, ".output goes with the kind output; remove it"));
     }
     if (wire.k() != 0 && wire.kind() != v1::Metric::KIND_TOP_K) {
-      return Invalid(absl::StrCat(field, ".k goes with top_k"));
+      return Invalid(absl::StrCat(field, ".k goes with top_k; remove it"));
     }
     job->metrics.push_back(metric);
   }
@@ -254,7 +258,7 @@ absl::Status DecisionsFromWire(const v1::JobSpec& spec, runtime::JobSpec* job) {
   }
   const v1::Evaluate::Weights weights = spec.evaluate().weights();
   if (weights == v1::Evaluate::WEIGHTS_EMA && !spec.has_ema()) {
-    return Invalid("evaluate.weights is ema, which needs ema.decay");
+    return Invalid("evaluate.weights is ema, which needs ema.decay; give that, or remove weights");
   }
   if (weights == v1::Evaluate::WEIGHTS_LAST && spec.has_ema()) {
     return Invalid("evaluate.weights is last, so that nothing reads the averages: remove ema");

@@ -40,7 +40,7 @@ absl::StatusOr<ValueId> AddClassWeights(Graph& graph, const LossSpec& spec, Valu
   if (classes != spec.class_weights.size()) {
     return Invalid(absl::StrCat("the loss has ", spec.class_weights.size(), " class weights; '",
                                 value.name, "' is ", ToString(value.type), ", which is ", classes,
-                                " classes"));
+                                " classes; give one weight for each (loss.class_weights)"));
   }
   return AddNumbers(graph, "loss/class_weights", value.type.dtype, spec.class_weights);
 }
@@ -49,14 +49,16 @@ absl::StatusOr<ValueId> AddClassWeights(Graph& graph, const LossSpec& spec, Valu
 absl::StatusOr<TensorType> TargetType(LossKind kind, const Value& output) {
   if (!IsFloat(output.type.dtype)) {
     return Invalid(absl::StrCat("the loss reads '", output.name, "', which is ",
-                                ToString(output.type), ", not floating-point"));
+                                ToString(output.type),
+                                ", not floating-point; name another output (loss.prediction)"));
   }
   if (!IsByClass(kind)) return output.type;
   if (output.type.shape.size() < 2) {
     const bool nll = kind == LossKind::kNll;
     return Invalid(absl::StrCat(
         nll ? "negative log-likelihood needs log-probabilities" : "cross entropy needs logits",
-        " [N,C,...]; '", output.name, "' is ", ToString(output.type)));
+        " [N,C,...]; '", output.name, "' is ", ToString(output.type),
+        "; name such an output (loss.prediction), or choose another loss"));
   }
   TensorType labels{DType::kI64, output.type.shape};
   labels.shape.erase(labels.shape.begin() + 1);
@@ -76,8 +78,9 @@ bool CanBeMetric(const Graph& graph, const Value& value) {
 absl::StatusOr<ValueId> ExposeGraphLoss(Graph& graph, ValueId output) {
   const Value& value = graph.value(output);
   if (!IsFloat(value.type.dtype) || NumElements(value.type.shape) != 1) {
-    return Invalid(absl::StrCat("the loss '", value.name, "' is ", ToString(value.type),
-                                ", it must be one floating-point number"));
+    return Invalid(absl::StrCat(
+        "the loss '", value.name, "' is ", ToString(value.type),
+        ", it must be one floating-point number; name such an output (loss: output:NAME)"));
   }
   ValueId metric = output;
   if (!CanBeMetric(graph, value)) {
@@ -98,8 +101,8 @@ absl::StatusOr<ValueId> AddWeightedBinary(Graph& graph, const LossSpec& spec, Va
   const auto last = type.shape.empty() ? size_t{1} : static_cast<size_t>(type.shape.back());
   if (spec.pos_weight.size() != 1 && spec.pos_weight.size() != last) {
     return Invalid(absl::StrCat("the loss has ", spec.pos_weight.size(), " pos_weight; '",
-                                graph.value(output).name, "' is ", ToString(type),
-                                ", which takes 1 or ", last));
+                                graph.value(output).name, "' is ", ToString(type), "; give 1 or ",
+                                last));
   }
   std::vector<double> more = spec.pos_weight;
   for (double& weight : more) weight -= 1;
@@ -169,7 +172,7 @@ absl::string_view Name(LossKind kind) {
 absl::Status Expose(Graph& graph, ValueId value, const std::string& name) {
   if (const ValueId other = graph.Find(name); other.valid() && other != value) {
     return Invalid(absl::StrCat("the model has a value '", name,
-                                "'; names that begin with 'metric/' are reserved"));
+                                "'; names that begin with 'metric/' are reserved: rename it"));
   }
   graph.Rename(value, name);
   graph.value(value).role = Role::kMetric;
@@ -188,10 +191,12 @@ absl::Status AddSums(Graph& graph, absl::string_view op, const std::string& name
 
 absl::Status CheckLoss(const LossSpec& loss) {
   if (!(loss.label_smoothing >= 0 && loss.label_smoothing <= 1)) {
-    return Invalid(absl::StrCat("label_smoothing ", loss.label_smoothing, " is not in [0,1]"));
+    return Invalid(absl::StrCat("label_smoothing ", loss.label_smoothing,
+                                " is not in [0,1]; give a number that is"));
   }
   const auto needs = [&](absl::string_view what, absl::string_view kind) {
-    return Invalid(absl::StrCat(what, " needs a ", kind, " loss; the loss is ", Name(loss.kind)));
+    return Invalid(absl::StrCat(what, " needs a ", kind, " loss; the loss is ", Name(loss.kind),
+                                ": remove it"));
   };
   if (loss.label_smoothing != 0 && loss.kind != LossKind::kCrossEntropy) {
     return needs("label_smoothing", "cross entropy");
@@ -233,7 +238,8 @@ absl::StatusOr<ValueId> FindLossOutput(const Graph& forward, const LossSpec& spe
 
 absl::StatusOr<ValueId> AddTarget(Graph& graph, const LossSpec& spec, ValueId output) {
   if (spec.kind == LossKind::kGraphOutput) return ValueId();
-  if (spec.target.empty()) return Invalid("the loss needs the name of its target field");
+  if (spec.target.empty())
+    return Invalid("the loss needs the name of its target field; give loss.target");
   EBB_ASSIGN_OR_RETURN(TensorType type, TargetType(spec.kind, graph.value(output)));
   const ValueId found = graph.Find(spec.target);
   if (!found.valid()) return graph.AddValue(spec.target, std::move(type), Role::kInput);
@@ -243,7 +249,7 @@ absl::StatusOr<ValueId> AddTarget(Graph& graph, const LossSpec& spec, ValueId ou
   if (value.role != Role::kInput || (value.type != type && value.type != other)) {
     return Invalid(absl::StrCat("the target '", spec.target, "' must be an input ", ToString(type),
                                 "; the model has a ", Name(value.role), " ", ToString(value.type),
-                                " of that name"));
+                                " of that name; give loss.target another name"));
   }
   return found;
 }

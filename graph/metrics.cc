@@ -19,7 +19,7 @@ absl::Status CheckMetric(const LossSpec& loss, const MetricSpec& metric) {
   const auto needs = [&](bool fits, absl::string_view what) {
     return fits ? absl::OkStatus()
                 : Invalid(absl::StrCat("metric '", Name(metric), "' needs ", what, "; the loss is ",
-                                       Name(loss.kind)));
+                                       Name(loss.kind), ": remove the metric"));
   };
   const bool by_class = IsByClass(loss.kind), binary = loss.kind == LossKind::kBceWithLogits;
   const bool own = loss.kind == LossKind::kGraphOutput;
@@ -31,7 +31,8 @@ absl::Status CheckMetric(const LossSpec& loss, const MetricSpec& metric) {
     case MetricKind::kAuc:
       return needs(by_class || binary, "a cross entropy or binary cross entropy loss");
     case MetricKind::kTopK:
-      if (metric.k < 1) return Invalid(absl::StrCat("top-k needs k >= 1, not ", metric.k));
+      if (metric.k < 1)
+        return Invalid(absl::StrCat("top-k needs k >= 1, not ", metric.k, "; give a k from 1 on"));
       return needs(by_class, "a cross entropy loss");
     case MetricKind::kMacroF1:
       return needs(by_class, "a cross entropy loss");
@@ -62,6 +63,12 @@ class Adder {
 
   absl::Status AddCorrect(const std::string& name, int64_t k) {
     if (loss_.kind == LossKind::kBceWithLogits) return AddOfTarget("BinaryCorrect", name);
+    const int64_t classes = graph_.value(measured_.output).type.shape[1];
+    if (k > classes) {
+      return Invalid(absl::StrCat("metrics: '", name, "' asks for the ", k, " best of '",
+                                  graph_.value(measured_.output).name, "', which has ", classes,
+                                  " classes; give a k below ", classes, ", or remove it"));
+    }
     return AddOfTarget("TopKCorrect", name, {{"k", k}, {"ignore_index", loss_.ignore_index}});
   }
 
@@ -73,8 +80,8 @@ class Adder {
   absl::Status AddMean(const std::string& name, ValueId value) {
     const TensorType& type = graph_.value(value).type;
     if (!IsFloat(type.dtype)) {
-      return Invalid(
-          absl::StrCat("metric '", name, "' is ", ToString(type), ", not floating-point numbers"));
+      return Invalid(absl::StrCat("metric '", name, "' is ", ToString(type),
+                                  ", not floating-point numbers; name another output"));
     }
     std::vector<ValueId> inputs = {value};
     if (measured_.valid.valid()) inputs.push_back(measured_.valid);
@@ -97,14 +104,16 @@ class Adder {
     if (loss_.kind == LossKind::kBceWithLogits) {
       if (type.shape.empty() || NumElements(type.shape) != type.shape[0]) {
         return Invalid(absl::StrCat("metric 'auc' needs one score a row; '",
-                                    graph_.value(measured_.output).name, "' is ", ToString(type)));
+                                    graph_.value(measured_.output).name, "' is ", ToString(type),
+                                    ": remove the metric"));
       }
       EBB_ASSIGN_OR_RETURN(scores, add("Scale", {measured_.output}));
       EBB_ASSIGN_OR_RETURN(targets, add("Scale", {measured_.target}));
     } else {
       if (type.shape[1] != 2) {
         return Invalid(absl::StrCat("metric 'auc' needs two classes; '",
-                                    graph_.value(measured_.output).name, "' is ", ToString(type)));
+                                    graph_.value(measured_.output).name, "' is ", ToString(type),
+                                    ": remove the metric"));
       }
       const auto class_scores = [&](int64_t c) {
         using Ints = std::vector<int64_t>;
@@ -161,7 +170,12 @@ std::string Name(const MetricSpec& metric) {
 }
 
 absl::Status CheckMetrics(const LossSpec& loss, const std::vector<MetricSpec>& metrics) {
-  for (const MetricSpec& metric : metrics) EBB_RETURN_IF_ERROR(CheckMetric(loss, metric));
+  absl::flat_hash_set<std::string> named;
+  for (const MetricSpec& metric : metrics) {
+    EBB_RETURN_IF_ERROR(CheckMetric(loss, metric));
+    if (named.insert(Name(metric)).second) continue;
+    return Invalid(absl::StrCat("metrics: '", Name(metric), "' is named twice; remove one"));
+  }
   return absl::OkStatus();
 }
 
@@ -188,13 +202,11 @@ absl::StatusOr<std::vector<ValueId>> FindMetricOutputs(const Graph& forward,
 absl::Status AddMetrics(Graph& graph, const TrainingOptions& options, const Measured& measured,
                         MetricScope scope) {
   Adder adder(graph, options.loss, measured);
-  absl::flat_hash_set<std::string> done;
   size_t named = 0;
   for (const MetricSpec& metric : options.metrics) {
     const std::string name = Name(metric);
     const ValueId output =
         metric.kind == MetricKind::kOutput ? measured.outputs[named++] : ValueId();
-    if (!done.insert(name).second) continue;
     switch (metric.kind) {
       case MetricKind::kLoss:
         break;

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "graph/loss.h"
 #include "graph/metrics.h"
+#include "graph/optimizer.h"
 #include "graph/rewrite.h"
 
 namespace ebb::graph {
@@ -45,6 +46,7 @@ absl::StatusOr<Roots> CheckForward(const Graph& forward, const TrainingOptions& 
 
 absl::StatusOr<Objective> AddObjective(const Graph& forward, const TrainingOptions& options) {
   EBB_ASSIGN_OR_RETURN(const Roots roots, CheckForward(forward, options));
+  EBB_RETURN_IF_ERROR(CheckLookedUp(forward, options));
   const ValueId root = roots.loss;
   EBB_ASSIGN_OR_RETURN(GraphCopy copy, CopyLive(forward, roots.All()));
   Graph& graph = copy.graph;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/glob.h"
 #include "base/status.h"
 #include "graph/op.h"
@@ -19,37 +20,40 @@ absl::Status Invalid(absl::string_view what) { return absl::InvalidArgumentError
 // Written so that NaN fails every test.
 absl::Status Check(const OptimizerSpec& spec) {
   if (!(spec.lr_scale >= 0))
-    return Invalid(absl::StrCat("lr_scale ", spec.lr_scale, " is not >= 0"));
+    return Invalid(absl::StrCat("lr_scale ", spec.lr_scale, " is not >= 0; give 0 or more"));
   if (!(spec.weight_decay >= 0)) {
-    return Invalid(absl::StrCat("weight_decay ", spec.weight_decay, " is not >= 0"));
+    return Invalid(
+        absl::StrCat("weight_decay ", spec.weight_decay, " is not >= 0; give 0 or more"));
   }
-  if (!(spec.epsilon >= 0)) return Invalid(absl::StrCat("epsilon ", spec.epsilon, " is not >= 0"));
+  if (!(spec.epsilon >= 0))
+    return Invalid(absl::StrCat("epsilon ", spec.epsilon, " is not >= 0; give 0 or more"));
   switch (spec.kind) {
     case OptimizerKind::kSgd:
       if (!(spec.momentum >= 0)) {
-        return Invalid(absl::StrCat("momentum ", spec.momentum, " is not >= 0"));
+        return Invalid(absl::StrCat("momentum ", spec.momentum, " is not >= 0; give 0 or more"));
       }
       if (spec.nesterov && (spec.momentum == 0 || spec.dampening != 0)) {
-        return Invalid("nesterov needs a momentum and no dampening");
+        return Invalid("nesterov needs a momentum and no dampening; give those, or remove it");
       }
       return absl::OkStatus();
     case OptimizerKind::kAdam:
     case OptimizerKind::kAdamW:
       for (double beta : {spec.beta1, spec.beta2}) {
         if (!(beta >= 0 && beta < 1)) {
-          return Invalid(absl::StrCat("beta ", beta, " is not in [0,1)"));
+          return Invalid(
+              absl::StrCat("beta ", beta, " is not in [0,1); give 0 or more, and less than 1"));
         }
       }
       return absl::OkStatus();
     case OptimizerKind::kAdagrad:
       if (spec.lr_decay >= 0) return absl::OkStatus();
-      return Invalid(absl::StrCat("lr_decay ", spec.lr_decay, " is not >= 0"));
+      return Invalid(absl::StrCat("lr_decay ", spec.lr_decay, " is not >= 0; give 0 or more"));
     case OptimizerKind::kRmsProp:
       if (!(spec.momentum >= 0)) {
-        return Invalid(absl::StrCat("momentum ", spec.momentum, " is not >= 0"));
+        return Invalid(absl::StrCat("momentum ", spec.momentum, " is not >= 0; give 0 or more"));
       }
       if (spec.alpha >= 0 && spec.alpha <= 1) return absl::OkStatus();
-      return Invalid(absl::StrCat("alpha ", spec.alpha, " is not in [0,1]"));
+      return Invalid(absl::StrCat("alpha ", spec.alpha, " is not in [0,1]; give a number that is"));
     case OptimizerKind::kRowwiseAdagrad:
       return absl::OkStatus();
   }
@@ -68,7 +72,7 @@ absl::Status CheckRows(const OptimizerSpec& spec, const Value& param) {
     return absl::OkStatus();
   }
   return Invalid(absl::StrCat("row-wise Adagrad needs parameters with rows; '", param.name, "' is ",
-                              ToString(param.type)));
+                              ToString(param.type), "; give it another optimizer by a group"));
 }
 
 }  // namespace
@@ -78,6 +82,37 @@ const OptimizerSpec& OptimizerOf(const TrainingOptions& options, absl::string_vi
       std::find_if(options.groups.begin(), options.groups.end(),
                    [&](const ParamGroup& each) { return GlobMatch(each.pattern, param); });
   return group == options.groups.end() ? options.optimizer : group->optimizer;
+}
+
+absl::Status CheckLookedUp(const Graph& forward, const TrainingOptions& options) {
+  std::vector<bool> looked_up(forward.values.size());
+  for (const Node& node : forward.nodes) {
+    if (node.op->name != "Gather" && node.op->name != "EmbeddingBag") continue;
+    ValueId table = node.inputs[0];
+    while (forward.value(table).producer.valid()) {
+      const Node& producer = forward.node(forward.value(table).producer);
+      const bool shows = producer.op->is_view || producer.op->name == "Identity" ||
+                         producer.op->name == "Cast" || producer.op->name == "Transpose";
+      if (!shows) break;
+      table = producer.inputs[0];
+    }
+    looked_up[table.index()] = true;
+  }
+  std::vector<std::string> others;
+  for (const Value& value : forward.values) {
+    if (value.role != Role::kParam || looked_up[value.id.index()]) continue;
+    const OptimizerSpec& spec = OptimizerOf(options, value.name);
+    const bool by_rows = spec.kind == OptimizerKind::kRowwiseAdagrad && spec.sparse;
+    if (by_rows && !spec.frozen) others.push_back(absl::StrCat("'", value.name, "'"));
+  }
+  if (others.empty()) return absl::OkStatus();
+  constexpr size_t kShown = 4;
+  const size_t more = others.size() > kShown ? others.size() - kShown : 0;
+  others.resize(others.size() - more);
+  return Invalid(absl::StrCat(
+      "rowwise_adagrad with sparse is for tables that the model looks rows up in; it does not in ",
+      absl::StrJoin(others, ", "), more > 0 ? absl::StrCat(" and ", more, " more") : "",
+      "; match the tables alone by a group of the optimizer, or leave out sparse"));
 }
 
 absl::StatusOr<std::vector<const OptimizerSpec*>> AssignOptimizers(const Graph& graph,
@@ -101,8 +136,9 @@ absl::StatusOr<std::vector<const OptimizerSpec*>> AssignOptimizers(const Graph& 
   }
   for (size_t i = 0; i < options.groups.size(); ++i) {
     if (matched[i]) continue;
-    return Invalid(absl::StrCat("parameter group '", options.groups[i].pattern,
-                                "' matches no parameter of the model"));
+    return Invalid(
+        absl::StrCat("parameter group '", options.groups[i].pattern,
+                     "' matches no parameter of the model; correct it, or remove the group"));
   }
   return specs;
 }
@@ -117,7 +153,7 @@ absl::StatusOr<ValueId> HyperValue(Graph& graph) {
   const Value& value = graph.value(found);
   if (value.role == Role::kScalar && value.type == type) return found;
   return Invalid(absl::StrCat("the model has a ", Name(value.role), " ", ToString(value.type),
-                              " named 'ebb.hyper', which is reserved"));
+                              " named 'ebb.hyper', which is reserved; rename it"));
 }
 
 absl::Status CheckClip(const ClipSpec& clip) {
@@ -137,8 +173,8 @@ absl::Status CheckClip(const ClipSpec& clip) {
 absl::StatusOr<Updates> Updates::Create(Graph* graph, const TrainingOptions& options) {
   EBB_RETURN_IF_ERROR(CheckClip(options.clip));
   if (options.ema_decay && !(*options.ema_decay >= 0 && *options.ema_decay < 1)) {
-    return Invalid(
-        absl::StrCat("the moving average's decay ", *options.ema_decay, " is not in [0,1)"));
+    return Invalid(absl::StrCat("the moving average's decay ", *options.ema_decay,
+                                " is not in [0,1); give 0 or more, and less than 1"));
   }
   Updates updates(graph, options);
   EBB_ASSIGN_OR_RETURN(updates.specs_, AssignOptimizers(*graph, options));
@@ -169,7 +205,9 @@ absl::Status Updates::Add(ValueId param, ValueId gradient, NodeId mirror) {
 
 absl::Status Updates::Finish() {
   if (!any_) {
-    return Invalid("nothing is trained: the loss depends on no parameter that is not frozen");
+    return Invalid(
+        "nothing is trained: the loss depends on no parameter that is not frozen; train some of "
+        "those that it depends on");
   }
   if (pending_.empty()) return absl::OkStatus();
   std::vector<ValueId> gradients;

@@ -14,6 +14,9 @@ namespace ebb::graph {
 // What trains a parameter: that of the first group that matches its name, else the general one.
 const OptimizerSpec& OptimizerOf(const TrainingOptions& options, absl::string_view param);
 
+// InvalidArgument: a parameter that no node looks rows up in, but whose optimizer is sparse.
+absl::Status CheckLookedUp(const Graph& forward, const TrainingOptions& options);
+
 // Per value: the specification of its optimizer; null for frozen parameters and for all other
 // values. Points into `options`. InvalidArgument: a value out of range, or a group without
 // parameters.

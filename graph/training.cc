@@ -60,7 +60,7 @@ absl::StatusOr<GraphCopy> CopyForEval(const Graph& forward, const std::vector<Va
 
 absl::StatusOr<ValueId> AddValid(Graph& graph) {
   if (graph.Find("ebb.valid").valid()) {
-    return Invalid("the model has a value 'ebb.valid', which is reserved");
+    return Invalid("the model has a value 'ebb.valid', which is reserved; rename it");
   }
   return graph.AddValue("ebb.valid", {DType::kI64, {1}}, Role::kInput);
 }
@@ -148,7 +148,7 @@ absl::StatusOr<std::vector<ValueId>> FindOutputs(const Graph& forward,
           absl::StrCat("'", name, "' is no output of the model; it has: ", OutputsOf(forward)));
     }
     if (std::find(found.begin(), found.end(), *it) != found.end()) {
-      return Invalid(absl::StrCat("'", name, "' is named twice"));
+      return Invalid(absl::StrCat("'", name, "' is named twice; remove one"));
     }
     found.push_back(*it);
   }
@@ -160,7 +160,7 @@ absl::StatusOr<int64_t> RowsOf(const Graph& graph) {
   for (const Value& value : graph.values) {
     if (value.role == Role::kInput && !value.type.shape.empty()) return value.type.shape[0];
   }
-  return Invalid("the outputs depend on no input of the model");
+  return Invalid("the outputs depend on no input of the model; name others");
 }
 
 }  // namespace

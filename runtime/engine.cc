@@ -49,6 +49,7 @@ class EngineImpl final : public Engine {
         prepared->spec.max_in_flight > 0 ? prepared->spec.max_in_flight : options_.max_in_flight);
     EBB_RETURN_IF_ERROR(TakeHost(prepared.get()));
     EBB_RETURN_IF_ERROR(AllocateHost(device_->spec(), prepared.get()));
+    prepared->spec.abandoned = nullptr;
     JobId id;
     if (!loop_.Call([&] { id = loop_.Submit(std::move(prepared)); })) return Stopped();
     return id;
@@ -75,8 +76,8 @@ class EngineImpl final : public Engine {
     return board_.Result(job);
   }
 
-  absl::Status Update(JobId job, const JobUpdate& update) override {
-    return OnLoop([&] { return loop_.Update(job, update); });
+  absl::Status Update(JobId job, const JobUpdate& update, std::string* note) override {
+    return OnLoop([&] { return loop_.Update(job, update, note); });
   }
   absl::Status Cancel(JobId job) override {
     return OnLoop([&] { return loop_.Cancel(job); });

@@ -161,7 +161,8 @@ class Engine {
 
   // Takes a job. All of the spec is checked before it returns (import, shapes, data, admission): an
   // error means that there is no job. InvalidArgument, Unimplemented, ResourceExhausted (can never
-  // fit: says how many bytes it needs, how many there are and the largest batch that fits).
+  // fit: says how many bytes it needs, how many there are and the largest batch that fits),
+  // Cancelled (spec.abandoned).
   virtual absl::StatusOr<JobId> Submit(JobSpec spec) = 0;
 
   // What Submit would say, and what the job would take, beside the jobs that are there. Data and
@@ -176,7 +177,9 @@ class Engine {
   virtual absl::StatusOr<JobInfo> WaitForChange(JobId job, uint64_t seen,
                                                 absl::Time deadline) const = 0;
 
-  virtual absl::Status Update(JobId job, const JobUpdate& update) = 0;
+  // `note`, if not null: what follows from a change of the learning rate, where the rate is not
+  // simply the one asked for from then on.
+  virtual absl::Status Update(JobId job, const JobUpdate& update, std::string* note = nullptr) = 0;
   virtual absl::Status Cancel(JobId job) = 0;  // ok on a final job too: nothing happens
   // At the next step boundary; a job that has done its last step ends all the same.
   virtual absl::Status Pause(JobId job) = 0;

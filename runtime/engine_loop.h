@@ -59,7 +59,7 @@ class EngineLoop {
   std::vector<Behind> BehindIn(LadderDepth depth) const;
   // `ladder` begins with the levels that the job has. No-op for a job that has ended or has more.
   void AddLevels(JobId job, LadderDepth depth, Ladder ladder, std::shared_ptr<HostBuffer> image);
-  absl::Status Update(JobId job, const JobUpdate& update);
+  absl::Status Update(JobId job, const JobUpdate& update, std::string* note);
   absl::Status Cancel(JobId job);
   absl::Status Pause(JobId job);
   absl::Status Resume(JobId job);

@@ -32,9 +32,32 @@ absl::Status CheckUpdate(const JobUpdate& update, const ActiveJob& job) {
   return absl::OkStatus();
 }
 
+// What becomes of a new rate, where that is not simply the rate of all steps from now on.
+std::string RateInWords(double rate, const ActiveJob& job) {
+  const ScheduleSpec& now = job.schedule;
+  if (now.kind == ScheduleKind::kPoints) {
+    return absl::StrCat("the learning rate stays at ", rate, "; schedule.points no longer counts");
+  }
+  if (now.kind == ScheduleKind::kPlateau) {
+    const double least = now.plateau.min_lr;
+    std::string words =
+        absl::StrCat("the learning rate is ", rate, " from its next step, in place of ",
+                     now.base_lr, "; schedule.plateau ");
+    if (rate <= least)
+      return absl::StrCat(words, "lowers none that is not above its min_lr, ", least);
+    absl::StrAppend(&words, "multiplies it by ", now.plateau.factor, " from there");
+    return least > 0 ? absl::StrCat(words, ", down to its min_lr, ", least) : words;
+  }
+  ScheduleSpec changed = now;
+  changed.base_lr = rate;
+  const double next = LearningRate(changed, job.sequence.steps_handed_out(), job.scheduled_steps);
+  if (next == rate && now.kind == ScheduleKind::kConstant) return "";
+  return absl::StrCat(rate, " is the rate that the schedule goes by; its next step's is ", next);
+}
+
 }  // namespace
 
-absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
+absl::Status EngineLoop::Update(JobId id, const JobUpdate& update, std::string* rate_note) {
   ActiveJob* job = Find(id);
   if (job == nullptr) {
     EBB_ASSIGN_OR_RETURN(const JobInfo info, board_->Get(id));
@@ -43,6 +66,7 @@ absl::Status EngineLoop::Update(JobId id, const JobUpdate& update) {
   }
   EBB_RETURN_IF_ERROR(CheckUpdate(update, *job));
   if (update.learning_rate) {
+    if (rate_note != nullptr) *rate_note = RateInWords(*update.learning_rate, *job);
     // Points name rates outright; all other schedules scale with their base rate.
     if (job->schedule.kind == ScheduleKind::kPoints) {
       job->schedule = {.kind = ScheduleKind::kConstant};

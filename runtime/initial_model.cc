@@ -120,6 +120,11 @@ absl::Status CheckFinite(const std::string& name, const HostTensor& tensor) {
 
 absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, Values values,
                                                   Bytes memory) {
+  if (spec.predict && !spec.model.reinit.empty()) {
+    return absl::InvalidArgumentError(
+        "model.reinit draws parameters anew, which nothing would have trained: to predict, give "
+        "trained weights (ebb predict --job or --weights) and no reinit");
+  }
   EBB_ASSIGN_OR_RETURN(model::ImportedModel imported, Forward(spec));
   if (!spec.model.freeze_stats.empty()) {
     auto frozen = graph::FreezeStatistics(imported.graph, spec.model.freeze_stats);

@@ -4,6 +4,11 @@
 
 namespace ebb::runtime {
 
+absl::Status CheckWanted(const JobSpec& spec) {
+  if (!spec.abandoned || !spec.abandoned()) return absl::OkStatus();
+  return absl::CancelledError("who asked for the job has gone; its planning ends here");
+}
+
 const char* Name(JobState state) {
   switch (state) {
     case JobState::kPreparing:

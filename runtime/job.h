@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -78,6 +79,8 @@ struct ScheduleSpec {
   PlateauSpec plateau;  // kPlateau: who runs the job lowers base_lr (runtime/judge.h)
 };
 double LearningRate(const ScheduleSpec& schedule, int64_t step, int64_t total_steps);
+// InvalidArgument: a least rate above the one that the schedule begins with.
+absl::Status CheckLeastRate(const ScheduleSpec& schedule);
 
 struct StopSpec {  // at least one; the first that is reached ends the job
   std::optional<int64_t> steps;
@@ -148,7 +151,12 @@ struct JobSpec {
   int max_in_flight = 0;  // launched, unfinished sub-models; 0: the engine's
   LadderSpec ladder;
   std::map<std::string, std::string> labels;
+  // Asked between the stages of planning, by the thread that plans: is nobody there any more who
+  // wants the job? A job that has been planned has none.
+  std::function<bool()> abandoned;
 };
+// Cancelled when it is abandoned.
+absl::Status CheckWanted(const JobSpec& spec);
 
 enum class JobState { kPreparing, kQueued, kRunning, kPaused, kSucceeded, kFailed, kCancelled };
 const char* Name(JobState state);

@@ -70,6 +70,17 @@ absl::Status CheckDecisions(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status CheckEvaluationsCome(const JobSpec& spec, int64_t first, int64_t total_steps) {
+  const bool plateau = spec.schedule.kind == ScheduleKind::kPlateau;
+  if ((!spec.early && !plateau) || first <= total_steps) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      spec.early ? "stop.early" : "schedule.plateau",
+      " goes by evaluations, and the job ends after step ", total_steps,
+      " before the first of them",
+      first == std::numeric_limits<int64_t>::max() ? "" : absl::StrCat(", after step ", first),
+      "; give a smaller evaluate.every, or a later end"));
+}
+
 Judge::Record::Record(const WatchedMetric& watched)
     : metric(watched),
       best(watched.better == Better::kLower ? std::numeric_limits<double>::infinity()

@@ -18,6 +18,10 @@ bool EvaluationsDecide(const JobSpec& spec);
 // InvalidArgument: a metric that is not measured, a number out of range, or no validation data.
 absl::Status CheckDecisions(const JobSpec& spec);
 
+// InvalidArgument: something is to be decided in the course of a job of `total_steps` steps, but
+// its first regular evaluation would come after `first` steps, when it has ended.
+absl::Status CheckEvaluationsCome(const JobSpec& spec, int64_t first, int64_t total_steps);
+
 struct Judgement {
   bool best = false;        // its state is the one to keep
   bool stop = false;        // it ends here

@@ -29,6 +29,7 @@ absl::Status DeepenUntil(PreparedJob* job, const device::Device& device, const S
   for (const LadderDepth depth : {LadderDepth::kStreamed, LadderDepth::kRecomputed}) {
     if (job->depth >= depth) continue;
     if (enough(NeedsOf(JobId(), *job, device.spec()))) break;
+    EBB_RETURN_IF_ERROR(CheckWanted(job->spec));
     EBB_RETURN_IF_ERROR(Deepen(job->Base(), depth, device, options, &job->ladder));
     job->depth = depth;
   }

@@ -250,6 +250,7 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
   EBB_RETURN_IF_ERROR(CheckAccumulate(spec));
   EBB_RETURN_IF_ERROR(CheckMicroBatches(spec));
   EBB_RETURN_IF_ERROR(CheckDecisions(spec));
+  EBB_RETURN_IF_ERROR(CheckLeastRate(spec.schedule));
   EBB_RETURN_IF_ERROR(CheckFeed(spec));
   return purpose == Purpose::kSizes ? absl::OkStatus() : CheckData(spec, device);
 }
@@ -267,6 +268,7 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
   const Values values =
       device.spec().computes && options.purpose == Purpose::kRun ? Values::kMake : Values::kSkip;
   EBB_RETURN_IF_ERROR(CheckSpec(spec, device.spec(), options.purpose));
+  EBB_RETURN_IF_ERROR(CheckWanted(spec));
   auto job = std::make_unique<PreparedJob>();
   EBB_ASSIGN_OR_RETURN(model::ImportedModel imported, InitialModel(spec, values, options.memory));
   job->warnings = std::move(imported.warnings);
@@ -283,10 +285,12 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
     train = *std::move(predict);
   } else {
     // Before so many copies of the model are made, and differentiated.
+    EBB_RETURN_IF_ERROR(CheckWanted(spec));
     EBB_RETURN_IF_ERROR(CheckNodes(spec, imported.graph.nodes.size() * spec.accumulate));
     EBB_ASSIGN_OR_RETURN(train, TrainingGraphOf(spec, imported.graph, training));
   }
   EBB_RETURN_IF_ERROR(CheckNodes(spec, train.nodes.size()));
+  EBB_RETURN_IF_ERROR(CheckWanted(spec));
   if (values == Values::kMake) {
     EBB_RETURN_IF_ERROR(CheckInitialValues(train, imported.weights));
   }
@@ -295,6 +299,7 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
   }
   std::array<std::unique_ptr<StepProgram>, 2> steps;
   EBB_ASSIGN_OR_RETURN(steps[0], LowerAndBuild(std::move(train), device, options));
+  EBB_RETURN_IF_ERROR(CheckWanted(spec));
   if (PartsOf(spec) > 1) job->warnings.push_back(PartsInWords(spec, *steps[0]));
   EBB_RETURN_IF_ERROR(Annotate(BindData(spec, spec.train,
                                         spec.predict ? data::BatchSource::Order::kSequential
@@ -332,6 +337,10 @@ absl::StatusOr<std::unique_ptr<PreparedJob>> Prepare(JobSpec spec, const device:
     job->warnings.push_back(
         "a simulated device has no values to decide by: the job goes on to the end of `stop`, at "
         "its first learning rate");
+  }
+  if (options.purpose == Purpose::kRun) {
+    EBB_RETURN_IF_ERROR(
+        CheckEvaluationsCome(spec, job->steps.FirstEvaluation(), job->steps.total_steps));
   }
   if (job->steps.total_steps < 1 && options.purpose == Purpose::kRun) {
     return absl::InvalidArgumentError("stop: the rule ends the job before its first step");

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "absl/strings/str_cat.h"
 #include "runtime/job.h"
 
 namespace ebb::runtime {
@@ -74,6 +75,19 @@ double LearningRate(const ScheduleSpec& schedule, int64_t step, int64_t total_st
     lr *= (t + 1) / static_cast<double>(schedule.warmup_steps);
   }
   return lr;
+}
+
+absl::Status CheckLeastRate(const ScheduleSpec& schedule) {
+  const bool plateau = schedule.kind == ScheduleKind::kPlateau;
+  const double least = plateau                                  ? schedule.plateau.min_lr
+                       : schedule.kind == ScheduleKind::kCosine ? schedule.min_lr
+                                                                : 0;
+  if (least <= schedule.base_lr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("schedule.", plateau ? "plateau" : "cosine", ".min_lr is ", least,
+                   ", above the optimizer's lr of ", schedule.base_lr,
+                   plateau ? ", so that it never falls" : ", so that it rises",
+                   "; lower min_lr, or raise optimizer's lr"));
 }
 
 }  // namespace ebb::runtime

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 
@@ -40,6 +41,16 @@ class StepSequence {
     std::optional<int64_t> eval_every_epochs;
     // Evaluations decide what comes next: after each the sequence waits for Go().
     bool evaluations_decide = false;
+    // Steps before the first evaluation that its interval, not the end, makes due.
+    int64_t FirstEvaluation() const {
+      int64_t first = std::numeric_limits<int64_t>::max();
+      if (eval_every_steps) first = *eval_every_steps;
+      if (eval_every_epochs && batches_per_epoch > 0 &&
+          *eval_every_epochs < first / batches_per_epoch) {
+        first = *eval_every_epochs * batches_per_epoch;
+      }
+      return first;
+    }
     double Epochs(int64_t steps) const {
       return batches_per_epoch == 0
                  ? 0

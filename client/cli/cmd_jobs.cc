@@ -159,10 +159,10 @@ int Update(const Context& context) {
   if (context.json) {
     std::printf("%s\n", client::ToJson(*job, JsonStyle::kIndented).c_str());
   } else {
-    const std::string& note = job->message();
+    const bool says = request->has_stop() || request->has_learning_rate();
+    const std::string note = says ? job->message() : "";
     std::printf("%s %s updated%s%s\n", job->id().c_str(), job->name().c_str(),
-                request->has_stop() && !note.empty() ? ": " : "",
-                request->has_stop() ? note.c_str() : "");
+                note.empty() ? "" : ": ", note.c_str());
   }
   return kOk;
 }

@@ -10,7 +10,9 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "base/units.h"
+#include "client/cli/cancel_on_signal.h"
 #include "client/cli/commands.h"
+#include "client/cli/render.h"
 #include "client/json.h"
 #include "client/local_file.h"
 #include "client/predict.h"
@@ -19,16 +21,20 @@
 namespace ebb::cli {
 namespace {
 
-// Stores a file of the command line, whose path is relative to where the command runs.
+// Stores a file of the command line, whose path is relative to where the command runs. Messages
+// call it `name`.
 absl::StatusOr<std::string> Store(const Context& context, const std::string& path,
-                                  v1::ObjectKind kind) {
+                                  v1::ObjectKind kind, client::Uploader* uploader,
+                                  const std::string& name) {
   EBB_ASSIGN_OR_RETURN(const auto outcome,
                        context.client.PutFile(path, kind, path.substr(path.rfind('/') + 1)));
+  uploader->Call(outcome.object.handle(), name);
   return outcome.object.handle();
 }
 
 // The trained weights of a job, stored.
-absl::StatusOr<std::string> WeightsOf(const Context& context, const std::string& name) {
+absl::StatusOr<std::string> WeightsOf(const Context& context, const std::string& name,
+                                      client::Uploader* uploader) {
   EBB_ASSIGN_OR_RETURN(const v1::Job job, context.client.Get(name));
   const char* const base = std::getenv("TMPDIR");
   std::string directory =
@@ -45,7 +51,8 @@ absl::StatusOr<std::string> WeightsOf(const Context& context, const std::string&
   v1::FetchRequest what;
   what.set_job(job.id());
   EBB_RETURN_IF_ERROR(FetchTo(file.get(), what, &context.client).status());
-  return Store(context, path, v1::OBJECT_KIND_WEIGHTS);
+  return Store(context, path, v1::OBJECT_KIND_WEIGHTS, uploader,
+               absl::StrCat("the weights of ", job.id()));
 }
 
 absl::StatusOr<v1::JobSpec> SpecOf(const Context& context, const std::string& path,
@@ -57,10 +64,12 @@ absl::StatusOr<v1::JobSpec> SpecOf(const Context& context, const std::string& pa
   EBB_ASSIGN_OR_RETURN(const v1::JobSpec read, client::ReadSpecFile(path, args.All("set")));
   v1::JobSpec spec = client::PredictionOf(read);
   v1::DataSource* data = spec.mutable_predict()->mutable_data();
+  const auto store = [&](const char* flag, v1::ObjectKind kind) {
+    return Store(context, args.Get(flag), kind, uploader, args.Get(flag));
+  };
   if (args.Has("data")) {
     data->clear_index();
-    EBB_ASSIGN_OR_RETURN(const std::string handle,
-                         Store(context, args.Get("data"), v1::OBJECT_KIND_DATA));
+    EBB_ASSIGN_OR_RETURN(const std::string handle, store("data", v1::OBJECT_KIND_DATA));
     if (data->has_tokens()) {
       data->set_tokens(handle);
     } else {
@@ -68,8 +77,7 @@ absl::StatusOr<v1::JobSpec> SpecOf(const Context& context, const std::string& pa
     }
   }
   if (args.Has("index")) {
-    EBB_ASSIGN_OR_RETURN(*data->mutable_index(),
-                         Store(context, args.Get("index"), v1::OBJECT_KIND_INDEX));
+    EBB_ASSIGN_OR_RETURN(*data->mutable_index(), store("index", v1::OBJECT_KIND_INDEX));
   }
   if (args.Has("outputs")) {
     spec.mutable_predict()->clear_outputs();
@@ -81,12 +89,23 @@ absl::StatusOr<v1::JobSpec> SpecOf(const Context& context, const std::string& pa
     v1::Model* model = spec.mutable_model();
     model->clear_reinit();
     EBB_ASSIGN_OR_RETURN(*model->mutable_weights(),
-                         args.Has("job")
-                             ? WeightsOf(context, args.Get("job"))
-                             : Store(context, args.Get("weights"), v1::OBJECT_KIND_WEIGHTS));
+                         args.Has("job") ? WeightsOf(context, args.Get("job"), uploader)
+                                         : store("weights", v1::OBJECT_KIND_WEIGHTS));
   }
   EBB_RETURN_IF_ERROR(Annotate(uploader->Upload(client::DirectoryOf(path), &spec), path));
   return spec;
+}
+
+absl::Status AwaitEnd(const Context& context, v1::Job* job) {
+  const std::string id = job->id();
+  const absl::Status watched = context.client.Watch(id, 0, [&](const v1::WatchResponse& update) {
+    if (update.has_job()) *job = update.job();
+    return true;
+  });
+  if (watched.ok()) return watched;
+  return absl::Status(watched.code(),
+                      absl::StrCat(watched.message(), "; ", id, " may go on: `ebb get ", id,
+                                   "` fetches its outputs, `ebb cancel ", id, "` ends it"));
 }
 
 int Predict(const Context& context) {
@@ -99,26 +118,26 @@ int Predict(const Context& context) {
   auto file = given.empty() ? absl::StatusOr<std::unique_ptr<client::OutputFile>>(nullptr)
                             : client::OutputFile::Create(given);
   if (!file.ok()) return Fail(file.status());
+  CancelOnSignal cancel(&context.client);
   const auto job = context.client.Submit(*spec);
   if (!job.ok()) {
     return Fail(Annotate(
         absl::Status(job.status().code(), uploader.WithPaths(job.status().message())), path));
   }
+  cancel.Of(job->id());
   for (const std::string& warning : job->warnings()) {
-    std::fprintf(stderr, "ebb: %s: warning: %s\n", job->id().c_str(), warning.c_str());
+    std::fprintf(stderr, "ebb: %s: warning: %s\n", job->id().c_str(),
+                 uploader.WithPaths(warning).c_str());
   }
   if (!context.json) {
     std::fprintf(stderr, "ebb: %s %s\n", job->id().c_str(), job->name().c_str());
   }
   v1::Job last = *job;
-  const absl::Status watched =
-      context.client.Watch(job->id(), 0, [&](const v1::WatchResponse& update) {
-        if (update.has_job()) last = update.job();
-        return true;
-      });
-  if (!watched.ok()) return Fail(watched);
+  if (const absl::Status ended = AwaitEnd(context, &last); !ended.ok()) return Fail(ended);
+  if (cancel.Stop()) return kJobFailed;
   if (last.state() != v1::Job::STATE_SUCCEEDED) {
-    std::fprintf(stderr, "ebb: %s %s\n", last.id().c_str(), last.message().c_str());
+    std::fprintf(stderr, "ebb: %s %s: %s\n", last.id().c_str(), StateName(last).c_str(),
+                 uploader.WithPaths(last.message()).c_str());
     return kJobFailed;
   }
   const std::string out = given.empty() ? absl::StrCat(job->id(), ".safetensors") : given;

@@ -48,6 +48,7 @@ std::string Reason(const v1::Job& job) {
         proto::ShortName(*v1::Job::Reason_descriptor(), static_cast<int>(job.reason())), ": ",
         job.message());
   }
+  if (job.state() == v1::Job::STATE_SUCCEEDED) return job.message();
   // A running job's waits between sub-models come and go: `ebb why` and `ebb show` tell them. What
   // its client lets it wait for is another matter.
   const bool lasts = absl::StartsWith(job.why(), "waits for data from its client");

@@ -34,6 +34,8 @@ std::string Ending(const v1::Job& job) {
     absl::StrAppend(&text, "  (",
                     proto::ShortName(*v1::Job::Reason_descriptor(), static_cast<int>(job.reason())),
                     ": ", job.message(), ")");
+  } else if (!job.message().empty()) {
+    absl::StrAppend(&text, "  (", job.message(), ")");
   }
   return text;
 }

@@ -127,6 +127,11 @@ TEST(Render, TheJobTableLinesUp) {
   queued.set_name("dlrm");
   queued.set_state(v1::Job::STATE_QUEUED);
   queued.set_why("needs a lane of 5.2 GiB");
+  v1::ListResponse ended;
+  v1::Job& stopped = *ended.add_jobs();
+  stopped.set_state(v1::Job::STATE_SUCCEEDED);
+  stopped.set_message("stopped early after step 40");
+  EXPECT_THAT(JobTable(ended), testing::HasSubstr("stopped early after step 40"));
   EXPECT_EQ(
       JobTable(list),
       "JOB   NAME      STATE    STEP         BATCH  LOSS   MEM      SHARE  ETA  WHY\n"

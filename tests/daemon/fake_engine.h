@@ -49,7 +49,9 @@ class FakeEngine final : public runtime::Engine {
     MutexLock lock(&mu_);
     submit_status_ = std::move(status);
   }
-  std::function<void()> before_submit;  // on the thread of the call
+  std::function<void()> before_submit;                         // on the thread of the call
+  std::function<void(const runtime::JobSpec& spec)> planning;  // so too
+  std::string rate_note;                                       // of updates of the learning rate
   runtime::MemoryReport memory;
   std::shared_ptr<const runtime::JobResult> result;
   std::shared_ptr<runtime::Feed> feed;  // of every job
@@ -57,6 +59,7 @@ class FakeEngine final : public runtime::Engine {
   // The interface.
   absl::StatusOr<JobId> Submit(runtime::JobSpec spec) override {
     if (before_submit) before_submit();
+    if (planning) planning(spec);
     MutexLock lock(&mu_);
     ++submits_;
     if (!submit_status_.ok()) return submit_status_;
@@ -123,7 +126,8 @@ class FakeEngine final : public runtime::Engine {
     if (entry == nullptr) return Missing(id);
     return entry->info;
   }
-  absl::Status Update(JobId id, const runtime::JobUpdate& update) override {
+  absl::Status Update(JobId id, const runtime::JobUpdate& update, std::string* note) override {
+    if (update.learning_rate && note != nullptr) *note = rate_note;
     MutexLock lock(&mu_);
     Entry& entry = jobs_.at(id.value());
     if (update.learning_rate) entry.info.learning_rate = *update.learning_rate;

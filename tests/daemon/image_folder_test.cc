@@ -65,6 +65,24 @@ TEST_F(ImageFolderTest, NothingOutsideOfTheRootsIsRead) {
   EXPECT_EQ((*set)->Decode(0).status().code(), absl::StatusCode::kPermissionDenied);
 }
 
+TEST_F(ImageFolderTest, AFileThatHasBeenReplacedIsAnErrorThatNamesIt) {
+  const std::string first = root_.Write("set/a/1.png", png_);
+  root_.Write("set/a/2.png", png_);
+  const auto set = Open(root_.path() + "/set");
+  ASSERT_TRUE(set.ok()) << set.status();
+  ASSERT_TRUE((*set)->Decode(0).ok());
+  // By one of the same size.
+  const auto before = std::filesystem::last_write_time(first);
+  std::filesystem::last_write_time(first, before + std::chrono::nanoseconds(1));
+  const absl::Status status = (*set)->Decode(0).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(status.message(), testing::AllOf(HasSubstr("a/1.png"), HasSubstr("changed since")));
+  EXPECT_TRUE((*set)->Decode(1).ok());
+  const auto again = Open(root_.path() + "/set");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE((*again)->Decode(0).ok()) << "a job that is submitted now reads what is there now";
+}
+
 TEST_F(ImageFolderTest, FoldersThatAreNoDataSetAreRefusedInWords) {
   root_.Write("set/a/1.png", png_);
   std::filesystem::create_directories(root_.path() + "/set/b");

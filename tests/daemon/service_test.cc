@@ -94,40 +94,6 @@ TEST_F(ServiceTest, AFailedSubmitFreesItsKey) {
   EXPECT_EQ(Submit({}, "key").id(), "j-1");
 }
 
-TEST_F(ServiceTest, AJobWhoseClientLeavesBeforeItsAnswerIsCancelled) {
-  Submit();  // stores the files
-  v1::SubmitRequest request;
-  *request.mutable_spec() = *client::ReadSpecFile(spec_path_, {});
-  request.mutable_spec()->mutable_model()->set_onnx("store:m.onnx");
-  request.mutable_spec()->mutable_data()->mutable_train()->set_file("store:d.csv");
-  for (const bool keyed : {false, true}) {
-    grpc::ClientContext context;
-    grpc::CompletionQueue queue;
-    v1::Job job;
-    grpc::Status status;
-    void* tag = nullptr;
-    bool ok = false;
-    engine_.before_submit = [&] {
-      context.TryCancel();
-      queue.Next(&tag, &ok);
-    };
-    if (keyed) request.set_idempotency_key("key");
-    const auto stub = v1::Ebb::NewStub(channel_);
-    const auto call = stub->AsyncSubmit(&context, request, &queue);
-    call->Finish(&job, &status, nullptr);
-    const std::string id = keyed ? "j-3" : "j-2";
-    Await([&] { return client_->Get(id).ok(); });
-    if (keyed) {
-      engine_.before_submit = nullptr;
-      EXPECT_EQ(Submit({}, "other").id(), "j-4");
-      EXPECT_EQ(client_->Get(id)->state(), v1::Job::STATE_QUEUED) << "it can ask again by its key";
-    } else {
-      Await([&] { return client_->Get(id)->state() == v1::Job::STATE_CANCELLED; });
-    }
-    EXPECT_EQ(status.error_code(), grpc::StatusCode::CANCELLED);
-  }
-}
-
 TEST_F(ServiceTest, WhatItDoesNotKnowInARequestIsRefused) {
   Submit();
   const auto stub = v1::Ebb::NewStub(channel_);
@@ -299,7 +265,11 @@ TEST_F(ServiceTest, JobsAreChangedAndEnded) {
   update.set_job("1");
   EXPECT_EQ(client_->Update(update).status().code(), absl::StatusCode::kInvalidArgument);
   update.set_learning_rate(0.25);
-  EXPECT_EQ(client_->Update(update)->learning_rate(), 0.25);
+  engine_.rate_note = "the schedule goes by it";
+  const auto updated = client_->Update(update);
+  ASSERT_TRUE(updated.ok()) << updated.status();
+  EXPECT_EQ(updated->learning_rate(), 0.25);
+  EXPECT_EQ(updated->message(), "the schedule goes by it");
   EXPECT_EQ(client_->Forget("1").code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(client_->Cancel("1")->state(), v1::Job::STATE_CANCELLED);
   EXPECT_TRUE(client_->Forget("1").ok());

@@ -12,6 +12,7 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -156,7 +157,7 @@ TEST_F(WireTest, ValuesOutOfRangeAreNamed) {
       {"loss={cross_entropy: {class_weights: [1, -1]}}", "class_weights[1]"},
       {"loss={smooth_l1: {beta: 0}}", "loss.smooth_l1.beta must be above 0"},
       {"loss={huber: {delta: -1}}", "loss.huber.delta"},
-      {"metrics=[{kind: output}]", "metrics[0].output needs the name"},
+      {"metrics=[{kind: output}]", "metrics[0].output is empty; name an output"},
       {"metrics=[{kind: loss, output: a}]", "metrics[0].output goes with"},
       {"ema.decay=1", "ema.decay is 1; give a number above 0 and below 1"},
       {"ema={}", "ema.decay is 0"},
@@ -216,9 +217,12 @@ TEST_F(WireTest, ValuesOutOfRangeAreNamed) {
       {"data.train={feed: client, feed_timeout: 0s}", "data.train.feed_timeout is 0"},
       {"data.train={}", "data.train needs file, images, tokens or feed"},
   };
+  // What is to be done, or what would be accepted.
+  const auto says_what_to_do = testing::ContainsRegex(
+      "give |remove |write |; name|must |number them|name each|counted from");
   for (const auto& [assignment, part] : bad) {
-    EXPECT_THAT(ErrorOf(absl::StatusCode::kInvalidArgument, {assignment}), HasSubstr(part))
-        << assignment;
+    const std::string error = ErrorOf(absl::StatusCode::kInvalidArgument, {assignment});
+    EXPECT_THAT(error, AllOf(HasSubstr(part), says_what_to_do)) << assignment;
   }
   for (const char* field : {"model", "batch_size", "loss", "optimizer", "stop"}) {
     v1::JobSpec spec = Base();

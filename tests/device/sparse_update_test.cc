@@ -142,14 +142,28 @@ TEST(SparseUpdate, OtherUsesOfTheTableNeedItsWholeGradient) {
   EXPECT_TRUE(Has(*clipped, "RowwiseAdagradUpdate"));
 }
 
+TEST(SparseUpdate, ParametersThatAreNoTablesAreRefusedByName) {
+  graph::TrainingOptions options = Options(true);
+  options.groups[0].pattern = "*";
+  EXPECT_EQ(graph::BuildTrainingGraph(Forward(), options).status().message(),
+            "rowwise_adagrad with sparse is for tables that the model looks rows up in; it does "
+            "not in 'w'; match the tables alone by a group of the optimizer, or leave out sparse");
+  options.groups[0].optimizer.sparse = false;
+  EXPECT_TRUE(graph::BuildTrainingGraph(Forward(), options).ok());
+  options.groups = {{"w", {.frozen = true}}, {"*", Options(true).groups[0].optimizer}};
+  EXPECT_TRUE(graph::BuildTrainingGraph(Forward(), options).ok());
+}
+
 TEST(SparseUpdate, ScalarsHaveNoRows) {
   const auto forward =
       graph::ParseGraph("x = input f32[4,3]; s = param f32[]; y = Mul(x, s); output y");
   ASSERT_TRUE(forward.ok()) << forward.status();
   graph::TrainingOptions options;
   options.optimizer.kind = graph::OptimizerKind::kRowwiseAdagrad;
-  EXPECT_EQ(graph::BuildTrainingGraph(*forward, options).status().message(),
-            "row-wise Adagrad needs parameters with rows; 's' is f32[]");
+  EXPECT_EQ(
+      graph::BuildTrainingGraph(*forward, options).status().message(),
+      "row-wise Adagrad needs parameters with rows; 's' is f32[]; give it another optimizer by "
+      "a group");
 }
 
 }  // namespace

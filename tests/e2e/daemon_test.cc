@@ -57,6 +57,15 @@ TEST_F(DaemonTest, AJobIsSubmittedWatchedAndFetched) {
   EXPECT_GT(EbbJson({"show", "again"})["metrics"]["val/accuracy"], 0.8);
 }
 
+TEST_F(DaemonTest, AJobThatStoppedEarlySaysSo) {
+  const Outcome run = Ebb({"submit", kExamples + "/digits-mlp-adam.yaml", "--watch", "--set",
+                           "stop.early={metric: val/loss, patience: 1, min_delta: 100}"});
+  ASSERT_EQ(run.code, 0) << run.error;
+  for (const Outcome& told : {run, Ebb({"ps"}), Ebb({"show", "digits-mlp-adam"})}) {
+    EXPECT_THAT(told.output, HasSubstr("stopped early after step")) << told.error;
+  }
+}
+
 TEST_F(DaemonTest, JobsGiveTheSameBitsAloneAndTogether) {
   const std::vector<std::string> short_run = {"stop={steps: 60}"};
   const auto weights_of = [&](const std::string& id) {

@@ -122,6 +122,50 @@ TEST_F(PredictTest, MistakesAreRefused) {
   Ebb({"cancel", running});
 }
 
+TEST_F(PredictTest, WeightsThatNothingHasTrainedAreRefused) {
+  const auto refused = [&](std::vector<std::string> args, const std::string& message) {
+    args.insert(args.begin(), {"predict", spec_});
+    const Outcome run = Ebb(args);
+    EXPECT_EQ(run.code, 2) << run.error;
+    EXPECT_THAT(run.error, HasSubstr(message));
+  };
+  refused({"--set", "model.reinit=[{match: \"*\", init: default}]"},
+          "ebb predict --job or --weights");
+  const Outcome trained = Ebb({"predict", spec_, "--job", Train(), "--set",
+                               "model.reinit=[{match: \"*\", init: default}]", "-o", Path("a")});
+  EXPECT_EQ(trained.code, 0) << trained.error;
+}
+
+TEST_F(PredictTest, ErrorsNameFilesAsTheyWereGiven) {
+  dir_.Write("bad.safetensors", "x");
+  dir_.Write("bad.npz", "x");
+  for (const char* flag : {"--weights", "--data"}) {
+    const std::string path = Path(std::string(flag) == "--data" ? "bad.npz" : "bad.safetensors");
+    const Outcome run = Ebb({"predict", spec_, flag, path});
+    EXPECT_EQ(run.code, 2) << run.error;
+    EXPECT_THAT(run.error, HasSubstr(path));
+    EXPECT_THAT(run.error, testing::Not(HasSubstr("sha256")));
+  }
+}
+
+TEST_F(PredictTest, ASignalCancelsItsJobAndSaysSo) {
+  ::signal(SIGINT, SIG_DFL);  // a shell's background commands ignore it, and so would ebb
+  for (const int signal : {SIGINT, SIGTERM}) {
+    // All rows, one at a time, take seconds.
+    Process predict({kEbb, "predict", kExamples + "/digits-resnet-adam.yaml", "--set",
+                     "batch_size=1", "--data", kExamples + "/data/digits.csv.gz", "-o", Path("out"),
+                     "--server", socket()});
+    ASSERT_TRUE(predict.AwaitError("-predict")) << predict.error();
+    predict.Signal(signal);
+    EXPECT_EQ(predict.Wait(), 1) << predict.error();
+    EXPECT_THAT(predict.error(), HasSubstr("ebb: interrupted: j-"));
+    EXPECT_FALSE(std::filesystem::exists(Path("out")));
+  }
+  const Json jobs = EbbJson({"ps"})["jobs"];
+  EXPECT_EQ(jobs.size(), 2u);
+  for (const Json& job : jobs) EXPECT_EQ(job["state"], "cancelled");
+}
+
 TEST_F(PredictTest, TheResultIsNoSetOfWeights) {
   const Outcome run = Ebb({"predict", spec_, "-o", Path("out"), "--json"});
   ASSERT_EQ(run.code, 0) << run.error;

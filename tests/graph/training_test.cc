@@ -273,6 +273,11 @@ TEST(TrainingGraph, RefusesOptionsThatContradictTheModelOrThemselves) {
   options.metrics = {{MetricKind::kAccuracy}};
   EXPECT_THAT(Refusal(kMlp, options), HasSubstr("metric 'accuracy' needs"));
   options = {};
+  options.metrics = {{MetricKind::kTopK, 2}, {MetricKind::kAccuracy}, {MetricKind::kTopK, 2}};
+  EXPECT_THAT(Refusal(kMlp, options), HasSubstr("metrics: 'top2' is named twice; remove one"));
+  options.metrics = {{MetricKind::kTopK, 99}};
+  EXPECT_THAT(Refusal(kMlp, options), HasSubstr("'top99' asks for the 99 best of 'y', which has"));
+  options = {};
   options.loss.kind = LossKind::kMse;
   options.loss.label_smoothing = 0.1;
   EXPECT_THAT(Refusal(kMlp, options), HasSubstr("label_smoothing"));
@@ -320,7 +325,7 @@ TEST(TrainingGraph, UsesTheTargetThatTheModelHas) {
 
 TEST(TrainingGraph, EveryLossHasItsMetrics) {
   TrainingOptions options;
-  options.metrics = {{MetricKind::kAccuracy}, {MetricKind::kTopK, 2}, {MetricKind::kTopK, 2}};
+  options.metrics = {{MetricKind::kAccuracy}, {MetricKind::kTopK, 2}};
   options.loss.ignore_index = 7;
   Graph graph = Train(kMlp, options);
   const std::vector<const Node*> topk = NodesOf(graph, "TopKCorrect");

@@ -63,6 +63,19 @@ TEST(Accumulate, EpochsAndSamplesCountRowsAndStepsUpdates) {
   EXPECT_EQ(steps({.steps = 3}), 3);
 }
 
+TEST(Accumulate, PlanningEndsWhenWhoAskedHasGone) {
+  const auto engine = MakeEngine({.memory = MiB(64)});
+  for (int patience = 0; patience < 4; ++patience) {  // stages, at the least
+    int asked = 0;
+    JobSpec spec = Job(25, 4);
+    spec.abandoned = [&] { return asked++ >= patience; };
+    const auto job = engine->Submit(std::move(spec));
+    EXPECT_EQ(job.status().code(), absl::StatusCode::kCancelled) << patience;
+    EXPECT_EQ(asked, patience + 1);
+  }
+  EXPECT_TRUE(engine->List().empty());
+}
+
 TEST(Accumulate, WhatCannotBeAStepIsRefused) {
   const auto engine = MakeEngine({.memory = MiB(64)});
   const auto refusal = [&](int64_t batch, int accumulate) {

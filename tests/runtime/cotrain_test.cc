@@ -18,7 +18,7 @@ std::vector<JobOptions> Subjects() {
       FourKinds({.batch = 48, .steps = 40, .seed = 11, .validate = true}, 96, 12);
   subjects[0].also = [](runtime::JobSpec* spec) {
     using graph::OptimizerKind;
-    spec->groups = {{"w1", {.kind = OptimizerKind::kRowwiseAdagrad, .sparse = true}},
+    spec->groups = {{"w1", {.kind = OptimizerKind::kRowwiseAdagrad}},
                     {"w2", {.kind = OptimizerKind::kRmsProp, .momentum = 0.5}},
                     {"b*", {.kind = OptimizerKind::kAdagrad, .epsilon = 1e-10}}};
     spec->loss.class_weights = std::vector<double>(10, 0.5);

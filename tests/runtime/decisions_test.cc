@@ -156,6 +156,40 @@ TEST(Decisions, WatchingWhatIsNotThereIsRefusedAtSubmit) {
   JobSpec spec = Job(4);
   spec.early = {.metric = {.name = "val/mse"}, .patience = 1};
   EXPECT_THAT(engine->Submit(spec).status().message(), HasSubstr("not measured"));
+  spec = Job(4);
+  spec.early = {.patience = 1};
+  spec.evaluate.every_steps = 5;
+  EXPECT_THAT(engine->Submit(spec).status().message(),
+              HasSubstr("ends after step 4 before the first of them, after step 5"));
+  spec = Job(4);
+  spec.schedule.kind = runtime::ScheduleKind::kPlateau;
+  spec.schedule.plateau.min_lr = 1;
+  EXPECT_THAT(engine->Submit(spec).status().message(), HasSubstr("schedule.plateau.min_lr is 1"));
+}
+
+TEST(Decisions, ANewRateUnderAScheduleSaysWhatBecomesOfIt) {
+  const auto engine = MakeEngine({.memory = MiB(64)});
+  const auto note_of = [&](JobSpec spec, double rate) {
+    const auto job = engine->Submit(spec);
+    EXPECT_TRUE(job.ok()) << job.status();
+    EXPECT_TRUE(engine->Pause(*job).ok());
+    std::string note;
+    EXPECT_TRUE(engine->Update(*job, {.learning_rate = rate}, &note).ok());
+    EXPECT_TRUE(engine->Cancel(*job).ok());
+    return note;
+  };
+  JobSpec spec = Job(100000);
+  EXPECT_EQ(note_of(spec, 0.1), "");
+  spec.schedule.kind = runtime::ScheduleKind::kPlateau;
+  spec.schedule.plateau = {.factor = 0.5, .patience = 1000, .min_lr = 0.01};
+  EXPECT_EQ(note_of(spec, 0.1),
+            "the learning rate is 0.1 from its next step, in place of 0.3; schedule.plateau "
+            "multiplies it by 0.5 from there, down to its min_lr, 0.01");
+  EXPECT_THAT(note_of(spec, 0.01), HasSubstr("lowers none that is not above its min_lr, 0.01"));
+  spec.schedule = {.kind = runtime::ScheduleKind::kPoints, .points = {{0, 0.1}}};
+  EXPECT_THAT(note_of(spec, 0.2), HasSubstr("schedule.points no longer counts"));
+  spec.schedule = {.kind = runtime::ScheduleKind::kStep, .step_size = 1, .gamma = 1};
+  EXPECT_THAT(note_of(spec, 0.2), HasSubstr("its next step's is 0.2"));
 }
 
 TEST(Decisions, ASimulatedDeviceSaysThatItHasNothingToDecideBy) {

@@ -85,6 +85,35 @@ TEST(Judge, TheBestIsOfTheMetricThatEarlyStoppingWatches) {
   EXPECT_FALSE(by_loss.Decide({{"val/loss", 1.5}}).best);
 }
 
+TEST(CheckEvaluationsCome, RefusesAnIntervalBeyondTheEnd) {
+  const JobSpec early = Watching(Better::kLower);
+  EXPECT_TRUE(CheckEvaluationsCome(early, 100, 100).ok());
+  const absl::Status status = CheckEvaluationsCome(early, 101, 100);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(HasSubstr("stop.early"), HasSubstr("after step 101"),
+                             HasSubstr("a smaller evaluate.every")));
+  JobSpec plateau;
+  plateau.schedule.kind = ScheduleKind::kPlateau;
+  EXPECT_THAT(std::string(CheckEvaluationsCome(plateau, 101, 100).message()),
+              HasSubstr("schedule.plateau goes by evaluations"));
+  EXPECT_TRUE(CheckEvaluationsCome(JobSpec(), 101, 100).ok());
+}
+
+TEST(CheckLeastRate, IsNotAboveTheFirst) {
+  ScheduleSpec schedule{.kind = ScheduleKind::kPlateau, .base_lr = 0.1};
+  schedule.plateau.min_lr = 0.1;
+  EXPECT_TRUE(CheckLeastRate(schedule).ok());
+  schedule.plateau.min_lr = 0.2;
+  EXPECT_EQ(CheckLeastRate(schedule).message(),
+            "schedule.plateau.min_lr is 0.2, above the optimizer's lr of 0.1, so that it never "
+            "falls; lower min_lr, or raise optimizer's lr");
+  schedule.kind = ScheduleKind::kCosine;
+  EXPECT_TRUE(CheckLeastRate(schedule).ok());
+  schedule.min_lr = 0.2;
+  EXPECT_THAT(std::string(CheckLeastRate(schedule).message()), HasSubstr("schedule.cosine.min_lr"));
+}
+
 TEST(CheckDecisions, NamesWhatIsNotMeasuredAndWhatIsOutOfRange) {
   const auto message = [](const JobSpec& spec) {
     const absl::Status status = CheckDecisions(spec);
