@@ -52,5 +52,13 @@ inline CudaKernel MakeCudaKernel(
 
 // The families of own kernels, each in a file of its name.
 absl::Span<const CudaKernelRow> UnaryKernels();
+absl::Span<const CudaKernelRow> BinaryKernels();
+absl::Span<const CudaKernelRow> LogicKernels();
+absl::Span<const CudaKernelRow> MovementKernels();
+absl::Span<const CudaKernelRow> GatherKernels();
+absl::Span<const CudaKernelRow> IndexKernels();
+absl::Span<const CudaKernelRow> ChoiceKernels();
+absl::Span<const CudaKernelRow> RandomKernels();
+absl::Span<const CudaKernelRow> EmbeddingBagKernels();
 
 }  // namespace ebb::device::cuda

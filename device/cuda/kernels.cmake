@@ -1,6 +1,14 @@
 # The files of own kernels: compiled by nvcc in device/cuda, and by the host's compiler in
 # tests/device/cuda_double. A new one has its rows in own_kernels.cc.
 set(EBB_CUDA_KERNELS
+  binary.cu
+  choice.cu
+  embedding_bag.cu
+  gather.cu
+  index.cu
+  logic.cu
+  movement.cu
+  random.cu
   unary.cu)
 list(TRANSFORM EBB_CUDA_KERNELS PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 set(EBB_CUDA_OWN_KERNELS ${CMAKE_CURRENT_LIST_DIR}/own_kernels.cc)

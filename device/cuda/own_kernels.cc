@@ -11,6 +11,14 @@ Table AllKernels() {
   Table table;
   for (const auto rows : {
            UnaryKernels(),
+           BinaryKernels(),
+           LogicKernels(),
+           MovementKernels(),
+           GatherKernels(),
+           IndexKernels(),
+           ChoiceKernels(),
+           RandomKernels(),
+           EmbeddingBagKernels(),
        }) {
     for (const CudaKernelRow& row : rows) table.emplace(row.op, row.make);
   }

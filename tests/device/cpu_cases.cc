@@ -70,6 +70,8 @@ void Binary(Cases& cases) {
       {{6, 10}, {10}},
       {{1, 10}, {6, 1}},
       {{2, 1, 4, 1, 3}, {1, 5, 1, 6, 1}},
+      {{6, 1, 32}, {8, 1}},
+      {{6, 1, 32}, {8, 32}},
   };
   for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Min", "GreaterEqual"}) {
     for (const auto& [a, b] : shapes) cases.push_back({op, {F(a), F(b, 0.5, 2)}, {}, {}, {}});
@@ -150,7 +152,11 @@ void Movement(Cases& cases) {
        {Ints{0, 1, 2, 3}, Ints{0, 2, 3, 1}, Ints{3, 1, 0, 2}, Ints{1, 0, 2, 3}}) {
     cases.push_back({"Transpose", {F({3, 20, 5, 18})}, {{"perm", perm}}, {0}, {}});
   }
-  cases.push_back({"Transpose", {F({70, 40})}, {{"perm", Ints{1, 0}}}, {}, {}});
+  for (const DType type : {DType::kF32, DType::kI64, DType::kU8}) {
+    for (const Shape& shape : {Shape{70, 40}, Shape{64, 64}, Shape{3, 100}}) {
+      cases.push_back({"Transpose", {Of(type, shape, 0, 100)}, {{"perm", Ints{1, 0}}}, {}, {}});
+    }
+  }
   cases.push_back(
       {"Transpose", {Of(DType::kU8, {2, 3, 4}, 0, 9)}, {{"perm", Ints{2, 0, 1}}}, {}, {}});
   for (const int64_t axis : {0, 1, 2, 3}) {

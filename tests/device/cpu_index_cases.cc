@@ -6,7 +6,45 @@ namespace ebb::testing {
 using graph::Attrs;
 using graph::DType;
 
+namespace {
+
+// Sizes beyond those that are done at one go: of more indices than a block sorts, of rows that many
+// share and rows that few do, of lines in several blocks.
+void ManyIndices(Cases& cases) {
+  for (const int64_t n : {256, 257, 3000}) {
+    for (const int64_t rows : {3, 4000}) {
+      const CaseInput indices =
+          Of(DType::kI64, {n}, static_cast<double>(-rows - 1), static_cast<double>(rows + 1));
+      cases.push_back({"GatherGrad",
+                       {F({2, n, 5}), indices},
+                       {{"axis", int64_t{1}}, {"shape", Ints{2, rows, 5}}},
+                       {},
+                       {}});
+    }
+    const CaseInput places = Of(DType::kI32, {n, 1}, -45, 45);
+    for (const char* how : {"none", "add", "max"}) {
+      const Attrs attrs = {{"reduction", std::string(how)}};
+      cases.push_back({"ScatterND", {F({40, 3}), places, F({n, 3})}, attrs, {}, {}});
+    }
+    for (const int64_t axis : {0, 1}) {
+      const Shape shape = axis == 0 ? Shape{n, 3} : Shape{3, n};
+      for (const int64_t k : {int64_t{7}, int64_t{256}, n}) {
+        const Attrs top = {{"axis", axis}, {"k", k}};
+        cases.push_back({"TopK", {F(shape)}, top, {}, {}});
+        cases.push_back({"TopK", {Of(DType::kI32, shape, -9, 9)}, top, {}, {}});
+      }
+      const Attrs along = {{"axis", axis}};
+      cases.push_back({"CumSum", {Of(DType::kI64, shape, -9, 9)}, along, {}, {}});
+      const Shape longer = axis == 0 ? Shape{5 * n, 3} : Shape{3, 5 * n};
+      cases.push_back({"ArgMax", {Of(DType::kI32, longer, -99, 99)}, along, {}, {}});
+    }
+  }
+}
+
+}  // namespace
+
 void Indices(Cases& cases) {
+  ManyIndices(cases);
   for (const DType type : {DType::kI32, DType::kI64}) {
     const Attrs axis0 = {{"axis", int64_t{0}}}, axis1 = {{"axis", int64_t{1}}};
     cases.push_back({"GatherElements", {F({7, 5}), Of(type, {9, 4}, -9, 9)}, axis0, {}, {}});
