@@ -1,4 +1,5 @@
-// Every op that has a kernel on `cpu` against the plain loops of `ref`, in both layouts.
+// Every op that has a kernel on `cpu` (or on EBB_TEST_DEVICE) against the plain loops of `ref`, in
+// both layouts.
 #include <cmath>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 #include "tests/device/compare_case.h"
 #include "tests/device/cpu_cases.h"
 #include "tests/testing/run_graph.h"
+#include "tests/testing/test_device.h"
 
 namespace ebb::testing {
 namespace {
@@ -19,7 +21,7 @@ using graph::HostTensor;
 class CpuVsRef : public ::testing::Test {
  protected:
   void SetUp() override {
-    auto cpu = device::OpenDevice("cpu", {});
+    auto cpu = device::OpenDevice(TestDevice("cpu"), {});
     auto ref = device::OpenDevice("ref", {});
     ASSERT_TRUE(cpu.ok() && ref.ok());
     cpu_ = *std::move(cpu);

@@ -14,6 +14,7 @@
 #include "graph/text.h"
 #include "graph/training.h"
 #include "tests/testing/run_graph.h"
+#include "tests/testing/test_device.h"
 
 namespace ebb::testing {
 namespace {
@@ -29,7 +30,7 @@ using Doubles = std::vector<double>;
 const Doubles& Want(const std::string& name) {
   static const auto* const all = [] {
     auto* values = new std::map<std::string, Doubles>;
-    std::ifstream file(std::string(EBB_SOURCE_DIR) + "/tests/device/fixtures/torch_values.txt");
+    std::ifstream file(SourcePath("tests/device/fixtures/torch_values.txt"));
     std::string line;
     while (std::getline(file, line)) {
       const std::pair<std::string, std::string> parts =
@@ -120,7 +121,7 @@ class TorchLosses : public ::testing::TestWithParam<LossCase> {
 };
 
 TEST_P(TorchLosses, AreTheSameInDouble) { Compare("ref", DType::kF64, 1e-12); }
-TEST_P(TorchLosses, AreTheSameOnTheCpu) { Compare("cpu", DType::kF32, 2e-6); }
+TEST_P(TorchLosses, AreTheSameOnTheCpu) { Compare(TestDevice("cpu"), DType::kF32, 2e-6); }
 
 INSTANTIATE_TEST_SUITE_P(All, TorchLosses, ::testing::ValuesIn(LossCases()),
                          [](const auto& info) { return std::string(info.param.name); });
@@ -170,7 +171,7 @@ void Train(const std::string& device_name, const std::string& type, const Rule& 
 TEST(TorchOptimizers, AreTheSameAfterFourSteps) {
   for (const Rule& rule : Rules()) {
     Train("ref", "f64", rule, 1e-12);
-    Train("cpu", "f32", rule, 2e-5);
+    Train(TestDevice("cpu"), "f32", rule, 2e-5);
   }
 }
 

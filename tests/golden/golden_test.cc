@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/golden/trainer.h"
+#include "tests/testing/test_device.h"
 
 namespace ebb {
 namespace {
@@ -23,7 +24,7 @@ using testing::ToDoubles;
 
 constexpr int kSteps = 20;
 
-class Golden : public ::testing::TestWithParam<std::tuple<const char*, const char*>> {
+class Golden : public ::testing::TestWithParam<std::tuple<std::string, const char*>> {
  protected:
   void SetUp() override {
     auto device = device::OpenDevice(std::get<0>(GetParam()), {.threads_per_stream = 1});
@@ -70,14 +71,14 @@ TEST_P(Golden, TwentyStepsFollowPyTorchs) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Golden,
-                         ::testing::Combine(::testing::Values("ref", "cpu"),
-                                            ::testing::Values("mlp", "cnn", "resnet", "lenet",
-                                                              "vgg", "mobilenet", "densenet")),
-                         [](const auto& info) {
-                           return absl::StrCat(std::get<0>(info.param), "_",
-                                               std::get<1>(info.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Devices, Golden,
+    ::testing::Combine(::testing::ValuesIn(testing::TestDevices({"ref", "cpu"})),
+                       ::testing::Values("mlp", "cnn", "resnet", "lenet", "vgg", "mobilenet",
+                                         "densenet")),
+    [](const auto& info) {
+      return absl::StrCat(testing::TestName(std::get<0>(info.param)), "_", std::get<1>(info.param));
+    });
 
 }  // namespace
 }  // namespace ebb

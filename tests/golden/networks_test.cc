@@ -12,6 +12,7 @@
 #include "graph/training.h"
 #include "tests/golden/trainer.h"
 #include "tests/testing/jobs.h"
+#include "tests/testing/test_device.h"
 
 namespace ebb {
 namespace {
@@ -46,11 +47,13 @@ class Network : public ::testing::TestWithParam<std::tuple<const char*, const ch
   Arrays arrays_;
 };
 
-TEST_P(Network, GradientsAreAsExactAsPyTorchsOnTheCpu) { GradientsAreExact("cpu"); }
+TEST_P(Network, GradientsAreAsExactAsPyTorchsOnTheCpu) {
+  GradientsAreExact(testing::TestDevice("cpu"));
+}
 TEST_P(Network, GradientsAreAsExactAsPyTorchsOnTheReference) { GradientsAreExact("ref"); }
 
 TEST_P(Network, TwentyStepsAndEvaluationFollowPyTorchs) {
-  const auto device = device::OpenDevice("cpu", {.threads_per_stream = 1});
+  const auto device = device::OpenDevice(testing::TestDevice("cpu"), {.threads_per_stream = 1});
   ASSERT_TRUE(device.ok()) << device.status();
   for (const std::string run : {"sgd", "adamw"}) {
     SCOPED_TRACE(run);

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "data/npy.h"
+#include "tests/testing/test_device.h"
 
 namespace ebb::golden {
 
@@ -24,7 +25,7 @@ using testing::ToDoubles;
 
 namespace {
 
-constexpr char kFixtures[] = EBB_SOURCE_DIR "/tests/golden/fixtures";
+std::string Fixtures() { return testing::SourcePath("tests/golden/fixtures"); }
 
 HostTensor BatchOf(const HostTensor& all, DType dtype, int batch) {
   const int64_t batches = all.type.shape[0];
@@ -38,7 +39,7 @@ HostTensor BatchOf(const HostTensor& all, DType dtype, int batch) {
 }  // namespace
 
 std::string ReadFixture(const std::string& name) {
-  std::ifstream file(absl::StrCat(kFixtures, "/", name), std::ios::binary);
+  std::ifstream file(absl::StrCat(Fixtures(), "/", name), std::ios::binary);
   EBB_CHECK(file.good());
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
@@ -96,7 +97,7 @@ graph::LossSpec LossOf(const Arrays& arrays) {
 absl::StatusOr<model::ImportedModel> Import(const std::string& onnx, const Arrays& arrays) {
   model::ImportOptions options;
   options.batch_size = arrays.at("label").type.shape[1];
-  options.external_data_dir = kFixtures;
+  options.external_data_dir = Fixtures();
   return model::ImportOnnx(ReadFixture(onnx), options);
 }
 

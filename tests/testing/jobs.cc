@@ -11,6 +11,7 @@
 #include "graph/text.h"
 #include "gtest/gtest.h"
 #include "model/zoo/zoo.h"
+#include "tests/testing/test_device.h"
 
 namespace ebb::testing {
 namespace {
@@ -156,7 +157,7 @@ std::unique_ptr<runtime::Engine> MakeSimEngine(Bytes memory) {
 }
 
 std::unique_ptr<runtime::Engine> MakeEngine(runtime::EngineOptions options) {
-  auto device = device::OpenDevice("cpu", {});
+  auto device = device::OpenDevice(TestDevice("cpu"), {});
   EXPECT_TRUE(device.ok()) << device.status();
   auto engine = runtime::Engine::Create(*std::move(device), options);
   EXPECT_TRUE(engine.ok()) << engine.status();
@@ -164,11 +165,13 @@ std::unique_ptr<runtime::Engine> MakeEngine(runtime::EngineOptions options) {
 }
 
 std::unique_ptr<runtime::Engine> MakeCheckedEngine(runtime::EngineOptions options) {
-  auto device = device::OpenDevice("cpu", {});
+  auto device = device::OpenDevice(TestDevice("cpu"), {});
   EXPECT_TRUE(device.ok()) << device.status();
+  const bool host_memory = (*device)->spec().host_memory;
   auto checked = device::CheckRaces(
       *std::move(device), {.on_fault = [](const std::string& fault) { ADD_FAILURE() << fault; },
-                           .released = device::RaceCheckOptions::Released::kPoison});
+                           .released = host_memory ? device::RaceCheckOptions::Released::kPoison
+                                                   : device::RaceCheckOptions::Released::kKeep});
   auto engine = runtime::Engine::Create(std::move(checked), options);
   EXPECT_TRUE(engine.ok()) << engine.status();
   return *std::move(engine);

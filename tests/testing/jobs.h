@@ -43,7 +43,7 @@ inline runtime::LadderSpec AllResident() {
 // A model of the zoo as measurements train it, without weights and data.
 runtime::JobSpec ZooJob(const std::string& model, int64_t batch, int64_t steps);
 
-// An engine on the cpu device.
+// An engine on the cpu device (or where EBB_TEST_DEVICE says).
 std::unique_ptr<runtime::Engine> MakeEngine(runtime::EngineOptions options);
 // The same, held against races (device/check/race_check.h) and with poison in bytes that nobody
 // needs any more: a race fails the test, and so do results that depend on such bytes.

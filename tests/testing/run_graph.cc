@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "base/philox.h"
@@ -52,34 +51,30 @@ HostTensor FromChannelsLast(HostTensor tensor) {
 
 }  // namespace
 
-// 64-byte aligned memory with a guard behind it.
+// Memory with a guard behind it.
 struct GraphRunner::Allocation {
-  explicit Allocation(Bytes bytes) : size(static_cast<size_t>(bytes.count())) {
-    memory.reset(static_cast<unsigned char*>(std::aligned_alloc(64, rounded())));
-    std::memset(memory.get(), kPoisonByte, size);
-    std::memset(memory.get() + size, kGuardByte, rounded() - size);
+  Allocation(TestMemory& memory, Bytes bytes)
+      : memory(memory),
+        size(static_cast<size_t>(bytes.count())),
+        address(memory.Allocate(size + kGuard)) {
+    std::vector<unsigned char> fill(size + kGuard, kPoisonByte);
+    std::fill(fill.end() - kGuard, fill.end(), kGuardByte);
+    memory.Put(address, fill.data(), fill.size());
   }
   bool GuardIsIntact() const {
-    const unsigned char* guard = memory.get() + size;
-    return std::all_of(guard, guard + kGuard, [](unsigned char b) { return b == kGuardByte; });
+    const auto guard = memory.Read(reinterpret_cast<const unsigned char*>(address) + size, kGuard);
+    return std::all_of(guard.begin(), guard.end(), [](unsigned char b) { return b == kGuardByte; });
   }
-  struct Free {
-    void operator()(unsigned char* p) const { std::free(p); }
-  };
-  size_t rounded() const { return (size + kGuard + 63) / 64 * 64; }
+  TestMemory& memory;
   size_t size;
-  std::unique_ptr<unsigned char, Free> memory;
-  char* on_device = nullptr;
+  char* address;
 };
 
 GraphRunner::GraphRunner(device::Device& device, const Graph& graph)
-    : device_(device), graph_(graph) {}
+    : device_(device), graph_(graph), memory_(device) {}
 
 GraphRunner::~GraphRunner() {
   if (stream_.valid()) device_.DestroyStream(stream_);
-  if (on_device_ == nullptr) return;
-  device_.granules().Decommit(on_device_, Bytes(0), device_bytes_);
-  device_.granules().Unreserve(on_device_, device_bytes_);
 }
 
 absl::StatusOr<std::unique_ptr<GraphRunner>> GraphRunner::Make(device::Device& device,
@@ -89,46 +84,14 @@ absl::StatusOr<std::unique_ptr<GraphRunner>> GraphRunner::Make(device::Device& d
   EBB_ASSIGN_OR_RETURN(runner->program_, device.Compile(graph));
   runner->stream_ = device.CreateStream();
   runner->Allocate(placement);
-  if (!device.spec().host_memory) EBB_RETURN_IF_ERROR(runner->AllocateOnDevice());
   return runner;
-}
-
-absl::Status GraphRunner::AllocateOnDevice() {
-  const Bytes alignment = device_.spec().alignment;
-  const auto room = [&](const Allocation& allocation) {
-    return AlignUp(Bytes(static_cast<int64_t>(allocation.rounded())), alignment);
-  };
-  Bytes bytes;
-  for (const Allocation& allocation : allocations_) bytes += room(allocation);
-  memory::GranuleSource& granules = device_.granules();
-  bytes = AlignUp(std::max(bytes, Bytes(1)), granules.granule());
-  EBB_ASSIGN_OR_RETURN(char* const base, granules.Reserve(bytes));
-  if (absl::Status status = granules.Commit(base, Bytes(0), bytes); !status.ok()) {
-    granules.Unreserve(base, bytes);
-    return status;
-  }
-  on_device_ = base;
-  device_bytes_ = bytes;
-  std::map<const void*, char*> places;
-  Bytes at;
-  for (Allocation& allocation : allocations_) {
-    allocation.on_device = base + at.count();
-    places.emplace(allocation.memory.get(), allocation.on_device);
-    at += room(allocation);
-  }
-  const auto place = [&](void* host) { return host == nullptr ? nullptr : places.at(host); };
-  for (void* value : bindings_.values) device_bindings_.values.push_back(place(value));
-  for (void* scratch : bindings_.workspaces) {
-    device_bindings_.workspaces.push_back(place(scratch));
-  }
-  return absl::OkStatus();
 }
 
 void GraphRunner::Allocate(Placement placement) {
   placement_ = placement;
   auto allocate = [&](Bytes bytes) {
-    allocations_.emplace_back(bytes);
-    return static_cast<void*>(allocations_.back().memory.get());
+    allocations_.emplace_back(memory_, bytes);
+    return static_cast<void*>(allocations_.back().address);
   };
   graph::Liveness liveness;
   liveness.buffer_of.assign(graph_.values.size(), -1);
@@ -148,8 +111,10 @@ void GraphRunner::Allocate(Placement placement) {
     bindings_.values.push_back(memory);
     const auto bytes = static_cast<size_t>(value.type.bytes().count());
     if (alias.valid() || bytes == 0) continue;
-    if (value.role == Role::kOptState) std::memset(memory, 0, bytes);
-    if (value.role == Role::kConstant) std::memcpy(memory, value.data->data.data(), bytes);
+    if (value.role == Role::kOptState) {
+      memory_.Put(memory, std::vector<char>(bytes, 0).data(), bytes);
+    }
+    if (value.role == Role::kConstant) memory_.Put(memory, value.data->data.data(), bytes);
   }
   for (const Node& node : graph_.nodes) {
     const Bytes workspace = program_->Workspace(node.id);
@@ -165,28 +130,13 @@ absl::Status GraphRunner::Set(absl::string_view name, const HostTensor& tensor) 
     return absl::InvalidArgumentError(absl::StrCat("value '", name, "' is ", ToString(value.type),
                                                    ", not ", ToString(tensor.type)));
   }
-  if (!tensor.data.empty()) {
-    std::memcpy(bindings_.values[id.index()], tensor.data.data(), tensor.data.size());
-  }
+  memory_.Put(bindings_.values[id.index()], tensor.data.data(), tensor.data.size());
   return absl::OkStatus();
 }
 
 absl::Status GraphRunner::LaunchAndWait(int first, int last) {
-  const bool copies = on_device_ != nullptr;
-  for (const Allocation& allocation : allocations_) {
-    if (!copies) break;
-    device_.Copy(stream_, allocation.on_device, allocation.memory.get(),
-                 Bytes(static_cast<int64_t>(allocation.rounded())));
-  }
-  device_.Launch(stream_, {.program = program_.get(),
-                           .bindings = copies ? &device_bindings_ : &bindings_,
-                           .first = first,
-                           .last = last});
-  for (const Allocation& allocation : allocations_) {
-    if (!copies) break;
-    device_.Copy(stream_, allocation.memory.get(), allocation.on_device,
-                 Bytes(static_cast<int64_t>(allocation.rounded())));
-  }
+  device_.Launch(stream_,
+                 {.program = program_.get(), .bindings = &bindings_, .first = first, .last = last});
   const device::EventId event = device_.Record(stream_);
   device_.Synchronize(stream_);
   absl::Status status = device_.Query(event).status;
@@ -194,19 +144,22 @@ absl::Status GraphRunner::LaunchAndWait(int first, int last) {
   return status;
 }
 
+std::vector<std::byte> GraphRunner::BytesOf(const Value& value) const {
+  return memory_.Read(static_cast<const std::byte*>(bindings_.values[value.id.index()]),
+                      static_cast<size_t>(value.type.bytes().count()));
+}
+
 void GraphRunner::Capture(const Node& node) {
   for (ValueId id : node.outputs) {
     const Value& value = graph_.value(id);
-    const auto* bytes = static_cast<const std::byte*>(bindings_.values[id.index()]);
-    captured_[id.index()] = {value.type, {bytes, bytes + value.type.bytes().count()}};
+    captured_[id.index()] = {value.type, BytesOf(value)};
   }
 }
 
 absl::Status GraphRunner::CheckGuards() const {
   for (const Value& value : graph_.values) {
     for (const Allocation& allocation : allocations_) {
-      if (allocation.memory.get() == bindings_.values[value.id.index()] &&
-          !allocation.GuardIsIntact()) {
+      if (allocation.address == bindings_.values[value.id.index()] && !allocation.GuardIsIntact()) {
         return absl::InternalError(
             absl::StrCat("a kernel wrote behind the value '", value.name, "'"));
       }
@@ -242,8 +195,7 @@ HostTensor GraphRunner::Get(ValueId id) const {
   if (id.index() < captured_.size() && !captured_[id.index()].data.empty()) {
     tensor = captured_[id.index()];
   } else {
-    const auto* bytes = static_cast<const std::byte*>(bindings_.values[id.index()]);
-    tensor.data.assign(bytes, bytes + value.type.bytes().count());
+    tensor.data = BytesOf(value);
   }
   return value.layout == Layout::kChannelsLast ? FromChannelsLast(std::move(tensor)) : tensor;
 }

@@ -2,12 +2,14 @@
 // with guard bytes behind each and poison in what nobody has written yet. One thread.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "device/device.h"
 #include "graph/graph.h"
+#include "tests/testing/test_device.h"
 
 namespace ebb::testing {
 
@@ -40,8 +42,8 @@ class GraphRunner {
   struct Allocation;
   GraphRunner(device::Device& device, const graph::Graph& graph);
   void Allocate(Placement placement);
-  absl::Status AllocateOnDevice();
   absl::Status LaunchAndWait(int first, int last);
+  std::vector<std::byte> BytesOf(const graph::Value& value) const;
   void Capture(const graph::Node& node);
   absl::Status CheckGuards() const;
 
@@ -50,12 +52,9 @@ class GraphRunner {
   Placement placement_ = Placement::kSeparate;
   std::unique_ptr<device::Program> program_;
   device::StreamId stream_;
+  TestMemory memory_;
   std::vector<Allocation> allocations_;
-  device::Bindings bindings_;  // on the host
-  // Where the device has memory of its own: everything is copied there before a launch, and back.
-  char* on_device_ = nullptr;
-  Bytes device_bytes_;
-  device::Bindings device_bindings_;
+  device::Bindings bindings_;
   std::vector<graph::HostTensor> captured_;  // per value; kShared only
 };
 
