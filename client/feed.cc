@@ -1,6 +1,10 @@
 #include "client/feed.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
+#include <climits>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -33,9 +37,9 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   // False where the call has ended: Finish() says why.
-  bool Begin(const std::string& job) {
+  bool Begin(const v1::FeedRequest::Header& header) {
     v1::FeedRequest request;
-    request.mutable_header()->set_job(job);
+    *request.mutable_header() = header;
     if (!stream_->Write(request) || !stream_->Read(&position_)) return false;
     reader_ = std::thread([this] { ReadAll(); });
     return true;
@@ -56,14 +60,19 @@ class Connection {
     return !over_ && position_.state() == v1::Job::STATE_UNSPECIFIED;
   }
 
-  bool Send(int64_t number, const FedBatch& batch) {
+  enum class As { kNext, kCompared };
+  bool Send(int64_t number, const FedBatch& batch, As as) {
     const int64_t rows = batch.empty() || batch[0].shape.empty() ? 0 : batch[0].shape[0];
     int64_t bytes = 0;
     for (const FedField& field : batch) bytes += static_cast<int64_t>(field.bytes.size());
     const int64_t row_bytes = std::max<int64_t>(1, bytes / std::max<int64_t>(1, rows));
     const int64_t at_once = std::max<int64_t>(1, kMessageBytes / row_bytes);
     for (int64_t from = 0; from < std::max<int64_t>(1, rows); from += at_once) {
-      if (!SendRows(number, batch, from, std::min(rows, from + at_once), rows)) return false;
+      v1::FeedRequest request;
+      request.mutable_batch()->set_number(number);
+      request.mutable_batch()->set_compare(as == As::kCompared);
+      AddRows(batch, from, std::min(rows, from + at_once), rows, request.mutable_batch());
+      if (!stream_->Write(request)) return false;
     }
     return true;
   }
@@ -82,10 +91,8 @@ class Connection {
   void Break() { context_.TryCancel(); }
 
  private:
-  bool SendRows(int64_t number, const FedBatch& batch, int64_t from, int64_t to, int64_t rows) {
-    v1::FeedRequest request;
-    v1::FeedRequest::Batch* const part = request.mutable_batch();
-    part->set_number(number);
+  static void AddRows(const FedBatch& batch, int64_t from, int64_t to, int64_t rows,
+                      v1::FeedRequest::Batch* part) {
     part->set_more(to < rows);
     for (const FedField& field : batch) {
       v1::FeedRequest::Field* const out = part->add_fields();
@@ -101,7 +108,6 @@ class Connection {
       out->set_data(field.bytes.substr(static_cast<size_t>(from) * row,
                                        static_cast<size_t>(to - from) * row));
     }
-    return stream_->Write(request);
   }
 
   void ReadAll() {
@@ -127,33 +133,72 @@ class Connection {
   bool over_ ABSL_GUARDED_BY(mu_) = false;
 };
 
+absl::StatusOr<std::optional<FedBatch>> Make(const BatchMaker& batches, int64_t number) {
+  EBB_ASSIGN_OR_RETURN(std::optional<FedBatch> batch, batches(number));
+  if (!batch) return batch;
+  for (const FedField& field : *batch) {
+    v1::FeedRequest::Field name;
+    name.set_name(field.name);
+    EBB_RETURN_IF_ERROR(proto::CheckUtf8(name));
+  }
+  return batch;
+}
+
+// The daemon compares the batch before the one that it wants.
+absl::Status Compare(Connection& connection, const BatchMaker& batches) {
+  const v1::FeedResponse begun = connection.position();
+  const int64_t last = begun.next_batch() - 1;
+  if (last < 0 || begun.state() != v1::Job::STATE_UNSPECIFIED) return absl::OkStatus();
+  EBB_ASSIGN_OR_RETURN(const std::optional<FedBatch> batch, Make(batches, last));
+  if (!batch) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        begun.job(), " has ", last + 1, " batches already, and these data end before the last of ",
+        "them: they are not what it was fed with so far"));
+  }
+  connection.Send(last, *batch, Connection::As::kCompared);  // if not, Finish() says why
+  return absl::OkStatus();
+}
+
 absl::Status SendAll(Connection& connection, const BatchMaker& batches,
                      const FeedOptions& options) {
+  if (options.at_begin == AtBegin::kCompare) EBB_RETURN_IF_ERROR(Compare(connection, batches));
   for (int64_t n = connection.position().next_batch();; ++n) {
-    EBB_ASSIGN_OR_RETURN(const std::optional<FedBatch> batch, batches(n));
+    EBB_ASSIGN_OR_RETURN(const std::optional<FedBatch> batch, Make(batches, n));
     if (!batch) {
       if (options.at_end == AtEnd::kEnd) connection.End(n);
       break;
     }
-    for (const FedField& field : *batch) {
-      v1::FeedRequest::Field name;
-      name.set_name(field.name);
-      EBB_RETURN_IF_ERROR(proto::CheckUtf8(name));
-    }
-    if (!connection.AwaitRoom(n) || !connection.Send(n, *batch)) break;
+    if (!connection.AwaitRoom(n) || !connection.Send(n, *batch, Connection::As::kNext)) break;
   }
   return absl::OkStatus();
+}
+
+// No other call has it.
+std::string ClientName(const std::string& name) {
+  static std::atomic<int64_t> calls = 0;
+  char host[HOST_NAME_MAX + 1] = "";
+  if (gethostname(host, sizeof(host) - 1) != 0) host[0] = '\0';
+  const int64_t call = ++calls;
+  return absl::StrCat(name, " (pid ", getpid(), call > 1 ? absl::StrCat(", feed ", call) : "",
+                      " on ", host, ")");
 }
 
 }  // namespace
 
 absl::StatusOr<v1::FeedResponse> FeedJob(Client* client, const std::string& job,
                                          const BatchMaker& batches, const FeedOptions& options) {
+  v1::FeedRequest::Header header;
+  header.set_job(job);
+  header.set_client(ClientName(options.name));
+  header.set_take_over(options.other == OtherClient::kIsEnded);
+  EBB_RETURN_IF_ERROR(proto::CheckUtf8(header));
   absl::Time give_up = absl::Now() + options.patience;
-  for (;;) {
+  for (bool told = false;;) {
     Connection connection(client, options);
     absl::Status mine;
-    if (connection.Begin(job)) {
+    if (connection.Begin(header)) {
+      told = false;
+      header.set_take_over(false);  // once it was asked for
       const v1::FeedResponse begun = connection.position();
       if (options.begun) mine = options.begun(begun);
       if (mine.ok()) mine = SendAll(connection, batches, options);
@@ -163,7 +208,9 @@ absl::StatusOr<v1::FeedResponse> FeedJob(Client* client, const std::string& job,
     const absl::Status status = client->Result(connection.Finish());
     EBB_RETURN_IF_ERROR(mine);
     if (status.ok()) return connection.position();
-    if (!absl::IsUnavailable(status) || absl::Now() > give_up) return status;
+    if (!absl::IsUnavailable(status) || absl::Now() >= give_up) return status;
+    if (!told && options.waits) options.waits(status);
+    told = true;
     absl::SleepFor(kRetry);
   }
 }

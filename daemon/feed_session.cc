@@ -17,12 +17,12 @@ constexpr absl::Duration kPatience = absl::Seconds(2);
 }  // namespace
 
 FeedSession::FeedSession(grpc::ServerContext* context, Stream* stream, std::string job,
-                         std::shared_ptr<runtime::Feed> feed)
+                         std::shared_ptr<runtime::Feed> feed, runtime::Feed::Stream ticket)
     : context_(context),
       stream_(stream),
       job_(std::move(job)),
       feed_(std::move(feed)),
-      ticket_(feed_->Open()),
+      ticket_(ticket),
       parts_(feed_.get()),
       teller_([this] { Tell(); }) {}
 
@@ -85,10 +85,11 @@ void FeedSession::StopTelling() {
 }
 
 absl::Status FeedSession::Receive(const v1::FeedRequest::Batch& part) {
-  const bool skips = !parts_.begun() && part.number() != feed_->Now().next;
+  const bool skips = !parts_.begun() && !part.compare() && part.number() != feed_->Now().next;
   if (skips) return feed_->Push(ticket_, part.number(), {});  // sent again, or a gap
   EBB_ASSIGN_OR_RETURN(auto batch, parts_.Add(part));
   if (!batch) return absl::OkStatus();
+  if (part.compare()) return feed_->Compare(ticket_, part.number(), *batch);
   while (!feed_->AwaitRoom(ticket_, absl::Now() + kCancelCheck)) {
     if (context_->IsCancelled()) return absl::CancelledError("the client has gone");
   }

@@ -20,9 +20,9 @@ class FeedSession {
  public:
   using Stream = grpc::ServerReaderWriter<v1::FeedResponse, v1::FeedRequest>;
 
-  // `job`: its id, as clients know it. The feed is taken from whoever has it.
+  // `job`: its id, as clients know it. `ticket`: of the feed, which is closed in the end.
   FeedSession(grpc::ServerContext* context, Stream* stream, std::string job,
-              std::shared_ptr<runtime::Feed> feed);
+              std::shared_ptr<runtime::Feed> feed, runtime::Feed::Stream ticket);
   ~FeedSession();
   FeedSession(const FeedSession&) = delete;
   FeedSession& operator=(const FeedSession&) = delete;

@@ -10,7 +10,9 @@ Needs numpy and grpcio, and what grpcio-tools makes of the .proto files:
         proto/ebb/v1/job.proto proto/ebb/v1/service.proto
     PYTHONPATH=stubs python3 examples/feed_client.py ...
 """
+import os
 import queue
+import socket
 import sys
 import time
 
@@ -23,12 +25,13 @@ DTYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "u
 MESSAGE_BYTES = 16 << 20  # rows of a large batch go in several messages
 
 
-def messages_of(number, batch):
-    """The messages of one batch: a dict of arrays with the same number of rows."""
+def messages_of(number, batch, compare=False):
+    """The messages of one batch: a dict of arrays with the same number of rows. `compare`: the daemon has it
+    and is to say whether it is the same."""
     rows = len(next(iter(batch.values())))
     at_once = max(1, MESSAGE_BYTES * rows // max(1, sum(a.nbytes for a in batch.values())))
     for first in range(0, rows, at_once):
-        part = service_pb2.FeedRequest.Batch(number=number, more=first + at_once < rows)
+        part = service_pb2.FeedRequest.Batch(number=number, more=first + at_once < rows, compare=compare)
         for name, array in batch.items():
             piece = np.ascontiguousarray(array[first:first + at_once])
             little = piece.astype(piece.dtype.newbyteorder("<"), copy=False)
@@ -38,30 +41,47 @@ def messages_of(number, batch):
 
 
 class Feeder:
-    def __init__(self, address, job, patience=30):
+    def __init__(self, address, job, patience=30, name="feed_client.py", take_over=False, compare=True):
+        self.address = address
         self.stub = service_pb2_grpc.EbbStub(grpc.insecure_channel(address))
-        self.job = job
         self.patience = patience  # seconds in which a daemon that cannot be reached is tried again
+        self.compare = compare  # the last batch that the job has must be what is made for it
+        self.header = service_pb2.FeedRequest.Header(
+            job=job, take_over=take_over,  # from another client that is connected
+            client=f"{name} (pid {os.getpid()} on {socket.gethostname()})")
 
     def feed(self, make):
         """Pushes make(number, rows), the batch of that step or None where the data end, a dict of arrays
         of so many rows, of which the job's fields are sent. The last position."""
-        give_up = time.time() + self.patience
+        give_up, told = time.time() + self.patience, False
         while True:
             try:
                 return self._connect(make)
             except grpc.RpcError as error:
-                if error.code() != grpc.StatusCode.UNAVAILABLE or time.time() > give_up:
+                if error.code() != grpc.StatusCode.UNAVAILABLE or time.time() >= give_up:
                     raise
+                if not told:
+                    print(f"no ebbd answers at {self.address}; trying again for {self.patience} s", file=sys.stderr)
+                told = True
                 time.sleep(0.2)
 
     def _connect(self, make):
         first = queue.Queue()  # what the daemon says when the feed begins
+        wrong = []
 
         def requests():
-            yield service_pb2.FeedRequest(header=service_pb2.FeedRequest.Header(job=self.job))
+            yield service_pb2.FeedRequest(header=self.header)
             begun = first.get()
             number = begun.next_batch if begun else 0
+            if begun:
+                self.header.take_over = False  # once it was asked for
+            if number and self.compare and begun.state == service_pb2.Job.STATE_UNSPECIFIED:
+                batch = make(number - 1, begun.batch_rows)
+                if batch is None:
+                    wrong.append(f"{begun.job} has {number} batches already, and these data end before the last")
+                    call.cancel()
+                    return
+                yield from messages_of(number - 1, {name: batch[name] for name in begun.schema}, compare=True)
             while begun:
                 batch = make(number, begun.batch_rows)
                 if batch is None:
@@ -78,6 +98,10 @@ class Feeder:
                 if position.state == service_pb2.Job.STATE_SUCCEEDED:  # it wants no more
                     call.cancel()
                     break
+        except grpc.RpcError:
+            if wrong:
+                raise ValueError(wrong[0]) from None
+            raise
         finally:
             first.put(None)
         return position
@@ -96,7 +120,7 @@ def main():
         begin = number % batches * rows
         return {name: array[begin:begin + rows] for name, array in arrays.items()}
 
-    last = Feeder(address, job).feed(make)
+    last = Feeder(address, job, name=f"feed_client.py {os.path.basename(path)}").feed(make)
     print(f"{last.job}: {last.next_batch} batches are in, step {last.step} is done")
 
 

@@ -1,5 +1,7 @@
 #include "runtime/board.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/status.h"
@@ -36,16 +38,26 @@ void Board::Change(JobId job, const std::function<void(Record&)>& change) {
   changed_.SignalAll();
 }
 
+JobInfo Board::InfoOf(const Record& record) {
+  JobInfo info = record.info;
+  if (info.state != JobState::kRunning || !record.hungers_for) return info;
+  std::string why = record.feed->WaitInWords(*record.hungers_for);
+  if (why.empty()) return info;
+  info.why = std::move(why);
+  if (!record.feed->connected()) info.eta.reset();
+  return info;
+}
+
 absl::StatusOr<JobInfo> Board::Get(JobId job) const {
   MutexLock lock(&mu_);
   EBB_ASSIGN_OR_RETURN(const Record* record, Find(job));
-  return record->info;
+  return InfoOf(*record);
 }
 
 std::vector<JobInfo> Board::List() const {
   MutexLock lock(&mu_);
   std::vector<JobInfo> infos;
-  for (const auto& [id, record] : records_) infos.push_back(record.info);
+  for (const auto& [id, record] : records_) infos.push_back(InfoOf(record));
   return infos;
 }
 
@@ -87,7 +99,7 @@ absl::StatusOr<JobInfo> Board::WaitForChange(JobId job, uint64_t seen, absl::Tim
   for (;;) {
     EBB_ASSIGN_OR_RETURN(const Record* record, Find(job));
     const absl::Duration left = deadline - absl::Now();
-    if (record->info.version != seen || left <= absl::ZeroDuration()) return record->info;
+    if (record->info.version != seen || left <= absl::ZeroDuration()) return InfoOf(*record);
     changed_.WaitWithTimeout(&mu_, left);
   }
 }

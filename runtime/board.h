@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,6 +24,8 @@ class Board {
     MetricLog metrics;
     std::shared_ptr<const JobResult> result;
     std::shared_ptr<Feed> feed;  // null: the job is not fed by its client
+    // The batch of its feed without which it cannot go on. Why it waits is told by how that is now.
+    std::optional<int64_t> hungers_for;
   };
 
   void Add(JobInfo info, std::shared_ptr<Feed> feed);
@@ -40,6 +43,7 @@ class Board {
 
  private:
   absl::StatusOr<const Record*> Find(JobId job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static JobInfo InfoOf(const Record& record);  // as of now
 
   mutable Mutex mu_;
   mutable CondVar changed_;

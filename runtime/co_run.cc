@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <tuple>
 
 #include "absl/strings/str_format.h"
@@ -86,6 +85,7 @@ void CoRun::Remove(JobId id) {
     return true;
   });
   jobs_.erase(id);
+  starving_.erase(id);
   residence_.Forget(id);
   apart_.Clear();
   for (auto& [key, pair] : pairs_) RetryPair(key, pair);
@@ -132,6 +132,7 @@ LaunchSeqs CoRun::Before(int stream, const SubModelRef& sub_model) {
 }
 
 void CoRun::Launched(int stream, const LaunchSpan& span, Micros now, const LaunchWaits& waits) {
+  starving_.erase(span.job);
   std::vector<JobId> after;
   if (span.sub_model == 0 && jobs_.at(span.job).turns > 0) {
     for (const auto& [key, pair] : pairs_) {
@@ -197,6 +198,8 @@ void CoRun::Ran(absl::Span<const LaunchSpan* const> spans, double micros) {
   if (spans.size() == 2) last_pair_ = std::minmax(spans[0]->job, spans[1]->job);
   if (last_pair_ && !Has(*last_pair_, spans[0]->job)) last_pair_.reset();
   if (!last_pair_) return;
+  const JobId other = last_pair_->first == spans[0]->job ? last_pair_->second : last_pair_->first;
+  if (spans.size() == 1 && starving_.contains(other)) return;
   const auto of = [&](JobId job) {
     const auto it = std::find_if(spans.begin(), spans.end(),
                                  [&](const LaunchSpan* span) { return span->job == job; });

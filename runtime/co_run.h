@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,9 @@ class CoRun final : private CoResidence::Watcher {
   // The outstanding launches of other streams that a sub-model about to be launched is to wait for
   // on the device, since it and they are better off one after the other (co_apart.h).
   LaunchSeqs Before(int stream, const SubModelRef& sub_model);
+  // Until its next launch the job waits for data from outside: the time that others then have to
+  // themselves says nothing of what they and it are together.
+  void Starves(JobId job) { starving_.insert(job); }
   // As CoResidence's.
   void Launched(int stream, const LaunchSpan& span, Micros now, const LaunchWaits& waits = {});
   void Completed(int stream, Micros start, Micros end, Micros copied = {}) {
@@ -129,7 +133,8 @@ class CoRun final : private CoResidence::Watcher {
   std::map<Key, Pair> pairs_;
   CoApart apart_;
   std::optional<Key> last_pair_;  // that ran, if nobody else has run since
-  Window crowd_;                  // three and more at once: `a` is the progress of all
+  std::set<JobId> starving_;
+  Window crowd_;  // three and more at once: `a` is the progress of all
   std::vector<double> crowd_scores_;
   std::optional<double> crowd_verdict_;
   bool dirty_ = false;

@@ -51,6 +51,13 @@ std::optional<int64_t> EngineLoop::HungersFor(const ActiveJob& job) const {
   return item->step;
 }
 
+void EngineLoop::TellHunger(const ActiveJob& job) {
+  const std::optional<int64_t> batch = HungersFor(job);
+  if (!batch) return;
+  co_run_->Starves(job.id);
+  Publish(job, [&](Board::Record& record) { record.hungers_for = batch; });
+}
+
 void EngineLoop::WatchFeeds(Micros now) {
   std::vector<std::pair<JobId, int64_t>> late;
   for (const auto& [id, job] : jobs_) {

@@ -212,7 +212,7 @@ void EngineLoop::Pump(ActiveJob& job) {
     scheduler_->Ready(job.id, static_cast<int>(first.item.kind));
     return;
   }
-  if (next()) return;  // its client has not sent the batch yet
+  if (next()) return TellHunger(job);  // its client has not sent the batch yet
   if (job.running.empty() && job.outstanding == 0 && !job.snapshotting) BeginSnapshot(job);
 }
 

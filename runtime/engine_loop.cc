@@ -296,6 +296,7 @@ void EngineLoop::Refresh() {
       }
       const auto wait = waits.find(job->id);
       info.why = wait != waits.end() ? wait->second.text : job->paused ? "paused" : WhyText(*job);
+      record.hungers_for = HungersFor(*job);
       if (wait != waits.end() && wait->second.left) {
         info.eta = absl::Microseconds(wait->second.left->count());
       }

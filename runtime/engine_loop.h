@@ -181,6 +181,7 @@ class EngineLoop {
   bool HearFeed(ActiveJob& job);  // where it ends, if that is news; may end the job
   // The batch for which it waits at a step's start, holding nothing of its lane.
   std::optional<int64_t> HungersFor(const ActiveJob& job) const;
+  void TellHunger(const ActiveJob& job);
   void WatchFeeds(Micros now);  // ends jobs that have waited for too long
   void MoveEnd(ActiveJob& job, int64_t total_steps);
 

@@ -39,10 +39,7 @@ void EngineLoop::ApplyTurns() {
 }
 
 std::string EngineLoop::WhyText(const ActiveJob& job) const {
-  if (const auto batch = HungersFor(job)) {
-    return absl::StrCat("waits for data from its client (batch ", *batch, "; ",
-                        job.prepared->feed->LinkInWords(), ")");
-  }
+  if (HungersFor(job)) return "";             // the board says that
   std::string why = scheduler_->Why(job.id);  // not const: it is moved out
   const std::optional<JobId> other = scheduler_->WhoseTurn(job.id);
   if (!other || !absl::StartsWith(why, "takes turns")) return why;

@@ -4,10 +4,12 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "data/decode.h"
 
 namespace ebb::runtime {
@@ -48,6 +50,28 @@ absl::StatusOr<std::shared_ptr<const data::DataSet>> RowOf(const FeedSpec& spec)
     row[name] = graph::HostTensor::Zeros(std::move(one));
   }
   return data::DataSet::Create(std::move(row));
+}
+
+// Within this process.
+size_t Hash(const std::map<std::string, graph::HostTensor>& fields) {
+  size_t hash = 0;
+  for (const auto& [name, tensor] : fields) {
+    const absl::string_view bytes(reinterpret_cast<const char*>(tensor.data.data()),
+                                  tensor.data.size());
+    hash = absl::HashOf(hash, name, bytes);
+  }
+  return hash;
+}
+
+std::string Who(const std::string& client) {
+  return client.empty() ? "a client that gave no name" : Escaped(client);
+}
+
+// With its day, unless that is today.
+std::string Clock(absl::Time time) {
+  const absl::TimeZone zone = absl::LocalTimeZone();
+  const bool today = absl::ToCivilDay(time, zone) == absl::ToCivilDay(absl::Now(), zone);
+  return absl::FormatTime(today ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", time, zone);
 }
 
 absl::Status CheckAllAreRead(const FeedSpec& spec, const data::BatchSource& like) {
@@ -110,10 +134,25 @@ void Feed::TellEngine() {
 
 // --- Whoever receives the batches.
 
-Feed::Stream Feed::Open() {
+absl::StatusOr<Feed::Stream> Feed::Open(const Client& client, absl::Time deadline) {
   MutexLock lock(&mu_);
+  const auto taken = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const bool same = !client.name.empty() && client.name == client_;
+    return connected_ && !finished_ && !client.take_over && !same;
+  };
+  while (taken()) {
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "another client feeds the job: ", Who(client_), ", connected since ", Clock(since_), ", ",
+          next_, " batches are in; wait until it is done, stop it, or take the feed from it ",
+          "(ebb feed --take_over, take_over in the header)"));
+    }
+    changed_.WaitWithTimeout(&mu_, left);
+  }
   connected_ = true;
   since_ = absl::Now();
+  client_ = client.name;
   Changed();
   return ++newest_;
 }
@@ -168,7 +207,7 @@ bool Feed::AwaitRoom(Stream stream, absl::Time deadline) const {
 
 absl::Status Feed::CheckOpen(Stream stream) const {
   if (stream != newest_) {
-    return absl::AbortedError("another client feeds the job now; only the newest stream counts");
+    return absl::AbortedError(absl::StrCat("another client has taken the feed: ", Who(client_)));
   }
   if (finished_) {
     return absl::FailedPreconditionError(
@@ -239,6 +278,7 @@ absl::Status Feed::Push(Stream stream, int64_t number,
   }
   const std::string batch = absl::StrCat("batch ", number);
   EBB_RETURN_IF_ERROR(Annotate(CheckFields(fields), batch));
+  const size_t hash = Hash(fields);
   auto source = std::make_shared<data::BatchSource>(like_);
   EBB_ASSIGN_OR_RETURN(source->data, data::DataSet::Create(std::move(fields)));
   EBB_RETURN_IF_ERROR(Annotate(data::Validate(*source), batch));
@@ -247,8 +287,27 @@ absl::Status Feed::Push(Stream stream, int64_t number,
   if (number < next_) return absl::OkStatus();
   queue_.push_back(std::move(source));
   ++next_;
+  last_ = {hash, client_};
   TellEngine();
   return absl::OkStatus();
+}
+
+absl::Status Feed::Compare(Stream stream, int64_t number,
+                           const std::map<std::string, graph::HostTensor>& fields) const {
+  const size_t hash = Hash(fields);
+  MutexLock lock(&mu_);
+  EBB_RETURN_IF_ERROR(CheckOpen(stream));
+  if (number < 0 || number != next_ - 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "batch ", number, " cannot be compared: only the last one that was taken can, ",
+        next_ == 0 ? "and there is none" : absl::StrCat("batch ", next_ - 1)));
+  }
+  if (hash == last_.hash) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("batch ", number, " is not the one that ", Who(last_.client),
+                   " has fed: this is another source, or has another order. Go on with what the "
+                   "job was fed with "
+                   "so far; or, if that is meant, without comparing (ebb feed --other_source)"));
 }
 
 absl::Status Feed::End(Stream stream, int64_t batches) {
@@ -316,11 +375,25 @@ void Feed::Finish(JobState state, const std::string& why) {
   Changed();
 }
 
+std::string Feed::Link() const {
+  if (newest_ == 0) return "feed not connected yet";
+  return absl::StrCat("feed ", connected_ ? "" : "not ", "connected since ", Clock(since_));
+}
+
 std::string Feed::LinkInWords() const {
   MutexLock lock(&mu_);
-  if (newest_ == 0) return "feed not connected yet";
-  return absl::StrCat("feed ", connected_ ? "" : "not ", "connected since ",
-                      absl::FormatTime("%H:%M:%S", since_, absl::LocalTimeZone()));
+  return Link();
+}
+
+std::string Feed::WaitInWords(int64_t number) const {
+  MutexLock lock(&mu_);
+  if (number < next_) return "";
+  return absl::StrCat("waits for data from its client (batch ", number, "; ", Link(), ")");
+}
+
+bool Feed::connected() const {
+  MutexLock lock(&mu_);
+  return connected_;
 }
 
 }  // namespace ebb::runtime

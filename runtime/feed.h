@@ -40,9 +40,14 @@ class Feed {
 
   // --- Whoever receives the batches.
 
-  // A new stream takes the feed: every later call for the one before is Aborted.
   using Stream = int64_t;
-  Stream Open();
+  struct Client {
+    std::string name;        // unlike all others; "": it does not say
+    bool take_over = false;  // from another that is connected
+  };
+  // Takes the feed: every later call for the stream before is Aborted. FailedPrecondition: another
+  // client is connected, still at the deadline, and this one does not take over.
+  absl::StatusOr<Stream> Open(const Client& client, absl::Time deadline);
   // No-op if another has taken the feed.
   void Close(Stream stream);
 
@@ -66,6 +71,9 @@ class Feed {
   // fields, shapes, types or values that the job cannot read; the batch is still wanted then.
   // FailedPrecondition: after the end, or the job has ended. ResourceExhausted: there is no room.
   absl::Status Push(Stream stream, int64_t number, std::map<std::string, graph::HostTensor> fields);
+  // FailedPrecondition: `number`, the last batch that was taken, had other values.
+  absl::Status Compare(Stream stream, int64_t number,
+                       const std::map<std::string, graph::HostTensor>& fields) const;
   // There are `batches` in all, all of them taken.
   absl::Status End(Stream stream, int64_t batches);
 
@@ -83,11 +91,15 @@ class Feed {
   void Finish(JobState state, const std::string& why);
   // "feed connected since 12:03:41".
   std::string LinkInWords() const;
+  // What a job does that has no batch `number`; "" if that is here by now.
+  std::string WaitInWords(int64_t number) const;
+  bool connected() const;
 
  private:
   Feed(Fields fields, data::BatchSource like);
   absl::Status CheckOpen(Stream stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckNumber(int64_t number) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::string Link() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckFields(const std::map<std::string, graph::HostTensor>& fields) const;
   int64_t Credits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Changed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -110,7 +122,13 @@ class Feed {
   std::string why_ ABSL_GUARDED_BY(mu_);
   Stream newest_ ABSL_GUARDED_BY(mu_) = 0;  // 0: there was none
   bool connected_ ABSL_GUARDED_BY(mu_) = false;
-  absl::Time since_ ABSL_GUARDED_BY(mu_);  // connected, or not
+  absl::Time since_ ABSL_GUARDED_BY(mu_);    // connected, or not
+  std::string client_ ABSL_GUARDED_BY(mu_);  // the newest
+  struct Last {
+    size_t hash = 0;
+    std::string client;
+  };
+  Last last_ ABSL_GUARDED_BY(mu_);  // batch next_ - 1
   uint64_t version_ ABSL_GUARDED_BY(mu_) = 1;
 };
 

@@ -107,7 +107,12 @@ absl::StatusOr<std::optional<client::FedBatch>> FileBatches::Make(int64_t number
   while (epoch_ < order_.epochs && number >= first_ + source_.BatchesPerEpoch()) {
     EBB_RETURN_IF_ERROR(Next());
   }
-  if (epoch_ == order_.epochs) return std::optional<client::FedBatch>();
+  if (epoch_ == order_.epochs) {
+    if (number == first_) return std::optional<client::FedBatch>();
+    return absl::FailedPreconditionError(
+        absl::StrCat("the files end after ", first_, " batches, but batch ", number,
+                     " is asked for: they are not what the job was fed with so far"));
+  }
   client::FedBatch batch;
   std::vector<void*> out;
   for (const data::FieldBinding& binding : bindings_) {

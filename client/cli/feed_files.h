@@ -26,8 +26,8 @@ class FileBatches {
 
   // Rows and fields of a batch, as the daemon says.
   absl::Status Begin(const v1::FeedResponse& begun);
-  // Nothing after the last one. Errors name the file. Rows that are left over at the end of a file
-  // are in no batch.
+  // Nothing after the last one. FailedPrecondition: `number` is beyond that. Other errors name the
+  // file. Rows that are left over at the end of a file are in no batch.
   absl::StatusOr<std::optional<client::FedBatch>> Make(int64_t number);
 
  private:

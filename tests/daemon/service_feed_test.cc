@@ -1,123 +1,18 @@
 // The call Feed on a real engine: what is pushed trains to the bits of the same rows in a file, and
 // what is wrong with it is its client's trouble alone.
 #include <gmock/gmock.h>
-#include <grpcpp/grpcpp.h>
-#include <gtest/gtest.h>
 
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <thread>
 
-#include "absl/strings/str_cat.h"
-#include "client/feed.h"
-#include "daemon/server.h"
-#include "daemon/service.h"
-#include "daemon/wire.h"
-#include "tests/daemon/temp_dir.h"
-#include "tests/testing/jobs.h"
+#include "tests/daemon/fed_service.h"
 
 namespace ebb::daemon {
 namespace {
 
-using client::FedBatch;
 using ::testing::HasSubstr;
-
-constexpr int64_t kBatch = 32, kSteps = 40;
-
-template <class T>
-std::string BytesOf(const std::vector<T>& values) {
-  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-}
-
-class FeedTest : public ::testing::Test {
- protected:
-  FeedTest()
-      : store_(*Store::Open(state_.path(), {MiB(1), MiB(1)})),
-        resolver_(store_.get(), {}, MiB(1)),
-        engine_(testing::MakeEngine({.memory = MiB(64)})),
-        service_(engine_.get(), store_.get(), &resolver_) {
-    server_ = *Server::Start(&service_, {});
-    channel_ = server_->InProcessChannel();
-    client_ = std::make_unique<client::Client>(channel_, "in-process");
-  }
-  ~FeedTest() override { server_->Shutdown(absl::ZeroDuration()); }
-
-  static runtime::JobSpec File(int64_t steps = kSteps) {
-    return testing::MakeJob({.batch = kBatch, .width = 16, .steps = steps});
-  }
-  // Such a job, fed. Its id on the wire.
-  std::string Fed(const std::function<void(runtime::JobSpec*)>& change = nullptr) {
-    runtime::JobSpec spec = File();
-    spec.train = {};
-    spec.train.feed = runtime::FeedSpec{
-        .schema = {{"x", {graph::DType::kF32, {64}}}, {"label", {graph::DType::kI64, {}}}}};
-    if (change) change(&spec);
-    const auto job = engine_->Submit(std::move(spec));
-    EXPECT_TRUE(job.ok()) << job.status();
-    job_ = *job;
-    return JobLabel(*job);
-  }
-  // Batch `number` of the job that reads a file.
-  static FedBatch BatchOf(int64_t number) {
-    const runtime::JobSpec file = File();
-    data::BatchSource source{.data = file.train.data,
-                             .batch_size = kBatch,
-                             .seed = file.seed_data,
-                             .order = data::BatchSource::Order::kShuffled};
-    source.rows.resize(static_cast<size_t>(source.data->rows()));
-    std::iota(source.rows.begin(), source.rows.end(), 0);
-    const int64_t an_epoch = source.BatchesPerEpoch();
-    const std::vector<int64_t> order = data::EpochOrder(source, number / an_epoch);
-    std::vector<float> x;
-    std::vector<int64_t> label;
-    const auto xs = source.data->fields().at("x").as<float>();
-    const auto labels = source.data->fields().at("label").as<int64_t>();
-    for (int64_t r = 0; r < kBatch; ++r) {
-      const auto row =
-          static_cast<size_t>(order[static_cast<size_t>(number % an_epoch * kBatch + r)]);
-      x.insert(x.end(), xs.begin() + row * 64, xs.begin() + (row + 1) * 64);
-      label.push_back(labels[row]);
-    }
-    return {{"x", "f32", {kBatch, 64}, BytesOf(x)}, {"label", "i64", {kBatch}, BytesOf(label)}};
-  }
-  static absl::StatusOr<std::optional<FedBatch>> Upto(int64_t number, int64_t end) {
-    if (number >= end) return std::optional<FedBatch>();
-    return std::optional<FedBatch>(BatchOf(number));
-  }
-  static client::BatchMaker UpTo(int64_t end) {
-    return [end](int64_t number) { return Upto(number, end); };
-  }
-  // Weights, in one string.
-  static std::string Weights(const runtime::Engine& engine, JobId job) {
-    std::string bits;
-    const auto result = engine.Result(job);
-    EXPECT_TRUE(result.ok()) << result.status();
-    if (!result.ok()) return bits;
-    for (const auto& [name, tensor] :
-         std::map((*result)->weights.begin(), (*result)->weights.end())) {
-      bits.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
-    }
-    return bits;
-  }
-  static std::string FromFile() {
-    const auto engine = testing::MakeEngine({.memory = MiB(64)});
-    const auto job = engine->Submit(File());
-    testing::WaitUntilFinal(*engine, *job);
-    return Weights(*engine, *job);
-  }
-
-  TempDir state_;
-  std::unique_ptr<Store> store_;
-  Resolver resolver_;
-  std::unique_ptr<runtime::Engine> engine_;
-  Service service_;
-  std::unique_ptr<Server> server_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<client::Client> client_;
-  JobId job_;
-};
 
 TEST_F(FeedTest, AJobThatIsFedHasTheWeightsOfOneThatReadsTheFile) {
   v1::FeedResponse first;
@@ -141,76 +36,24 @@ TEST_F(FeedTest, AJobThatIsFedHasTheWeightsOfOneThatReadsTheFile) {
 
 TEST_F(FeedTest, AClientThatGoesAndComesAgainChangesNoBit) {
   const std::string job = Fed();
+  int64_t next = 0;
   for (const int64_t end : {int64_t{3}, int64_t{17}, kSteps}) {
+    const auto at_begin = end == 17 ? client::AtBegin::kTrust : client::AtBegin::kCompare;
     int64_t from = -1;
     const auto last = client::FeedJob(client_.get(), job,
                                       [&](int64_t number) {
                                         if (from < 0) from = number;
                                         return Upto(number, end);
                                       },
-                                      {.at_end = client::AtEnd::kLeave});
+                                      {.at_begin = at_begin, .at_end = client::AtEnd::kLeave});
     ASSERT_TRUE(last.ok()) << last.status();
-    EXPECT_EQ(from, end == 3 ? 0 : end == 17 ? 3 : 17) << "it goes on where it was";
+    const bool compared = end == kSteps;
+    EXPECT_EQ(from, compared ? next - 1 : next) << "it goes on where it was";
+    next = end;
   }
   EXPECT_EQ(testing::WaitUntilFinal(*engine_, job_).state, runtime::JobState::kSucceeded);
   EXPECT_EQ(Weights(*engine_, job_), FromFile());
 }
-
-// By hand: the wire's own words.
-class Wire {
- public:
-  Wire(const std::shared_ptr<grpc::Channel>& channel, const std::string& job)
-      : stub_(v1::Ebb::NewStub(channel)), stream_(stub_->Feed(&context_)) {
-    v1::FeedRequest request;
-    request.mutable_header()->set_job(job);
-    EXPECT_TRUE(stream_->Write(request));
-  }
-  // False when the call has ended.
-  bool Send(int64_t number, const FedBatch& batch, int64_t from = 0, int64_t to = kBatch,
-            bool more = false) {
-    v1::FeedRequest request;
-    request.mutable_batch()->set_number(number);
-    request.mutable_batch()->set_more(more);
-    for (const auto& field : batch) {
-      auto* out = request.mutable_batch()->add_fields();
-      out->set_name(field.name);
-      out->set_dtype(field.dtype);
-      out->mutable_shape()->Add(field.shape.begin(), field.shape.end());
-      if (!out->shape().empty() && (from > 0 || to < kBatch)) out->set_shape(0, to - from);
-      const bool whole = from == 0 && to == kBatch;
-      const size_t row = field.bytes.size() / kBatch;
-      out->set_data(whole ? field.bytes : field.bytes.substr(row * from, row * (to - from)));
-    }
-    return stream_->Write(request);
-  }
-  void End(int64_t batches) {
-    v1::FeedRequest request;
-    request.mutable_end()->set_batches(batches);
-    stream_->Write(request);
-  }
-  v1::FeedResponse AwaitNext(int64_t number) {
-    v1::FeedResponse response;
-    while (response.next_batch() < number && stream_->Read(&response)) {
-    }
-    return response;
-  }
-  grpc::Status Finish() {
-    stream_->WritesDone();
-    v1::FeedResponse response;
-    while (stream_->Read(&response)) newest = response;
-    return stream_->Finish();
-  }
-  void Vanish() {
-    context_.TryCancel();
-    stream_->Finish();
-  }
-  v1::FeedResponse newest;
-
- private:
-  grpc::ClientContext context_;
-  std::unique_ptr<v1::Ebb::Stub> stub_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::FeedRequest, v1::FeedResponse>> stream_;
-};
 
 TEST_F(FeedTest, BatchesInPartsSentTwiceAndBrokenOffAreTheSame) {
   const std::string job = Fed();
@@ -345,21 +188,6 @@ TEST_F(FeedTest, AClientThatSleepsOverTheEndOfItsJobIsBrokenOff) {
   while (stream->Read(&response)) {  // and never says that it is done
   }
   EXPECT_FALSE(stream->Finish().ok());
-}
-
-TEST_F(FeedTest, ANewClientTakesTheFeedFromTheOneBefore) {
-  const std::string job = Fed();
-  Wire old(channel_, job);
-  old.Send(0, BatchOf(0));
-  old.AwaitNext(1);
-  Wire now(channel_, job);
-  now.Send(1, BatchOf(1));
-  now.AwaitNext(2);
-  old.Send(2, BatchOf(2));
-  EXPECT_EQ(old.Finish().error_code(), grpc::StatusCode::ABORTED);
-  now.Send(2, BatchOf(2));
-  EXPECT_EQ(now.AwaitNext(3).next_batch(), 3);
-  EXPECT_TRUE(now.Finish().ok());
 }
 
 TEST_F(FeedTest, WhatIsNoFeedIsRefused) {

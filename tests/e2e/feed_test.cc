@@ -11,6 +11,7 @@ namespace ebb::e2e {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 const std::string kDigits = kExamples + "/data/digits.csv.gz";
 constexpr char kFeed[] =
@@ -22,6 +23,16 @@ class FeedTest : public DaemonFixture {
   std::string SubmitFed(std::vector<std::string> sets = {}) const {
     sets.insert(sets.begin(), {kFeed, "stop={steps: 60}", "evaluate.every=20 steps"});
     return Submit("digits-mlp-adam", sets);
+  }
+  // A file of rows that fit the model.
+  std::string Rows(const std::string& name, int rows, int label) const {
+    const std::string path = dir_.path() + "/" + name;
+    std::ofstream file(path);
+    for (int row = 0; row < rows; ++row) {
+      for (int i = 0; i < 64; ++i) file << i << ",";
+      file << label << "\n";
+    }
+    return path;
   }
   std::string HashOf(const std::string& job) const {
     EXPECT_EQ(Ebb({"watch", job}).code, 0);
@@ -75,6 +86,7 @@ TEST_F(FeedTest, AJobSaysWhatItWaitsForAndEndsWithItsFeed) {
   const Outcome part = Ebb({"feed", job, kDigits, "--keep_open"});
   EXPECT_EQ(part.code, 0) << part.error;
   EXPECT_THAT(part.output, HasSubstr(job + " has 28 batches of 64 rows"));
+  EXPECT_THAT(Ebb({"ps"}).output, Not(HasSubstr("(batch 0"))) << "nor that it waits for those";
   EXPECT_THAT(waits_for("28"), HasSubstr("feed not connected since "));
   // The same file again: the feed has all of one epoch already.
   EXPECT_EQ(Ebb({"feed", job, kDigits}).code, 0);
@@ -103,6 +115,97 @@ TEST_F(FeedTest, MistakesAreToldToWhoMakesThem) {
   EXPECT_EQ(file.code, 5);
   EXPECT_THAT(file.error, HasSubstr("takes no batches"));
   EXPECT_EQ(Ebb({"feed", job, kDigits, "--epochs", "9"}).code, 0) << "and may be done right";
+}
+
+TEST_F(FeedTest, ASecondFeederIsRefusedUnlessItTakesTheFeed) {
+  const std::string job = SubmitFed({"stop={steps: 100000000}"});
+  const std::string few = Rows("few.csv", 64, 3);
+  Process first({kEbb, "feed", job, kDigits, "--epochs", "1000000"}, {"EBB_SERVER=" + socket()});
+  WatchUntil(job, [](const auto& update) { return update.job().step() >= 1; });
+  Ebb({"pause", job});  // the feeder is held back
+  const Outcome second = Ebb({"feed", job, few});
+  EXPECT_EQ(second.code, 5) << second.output;
+  EXPECT_THAT(second.error,
+              HasSubstr(absl::StrCat(job, ": another client feeds the job: ebb feed digits.csv.gz ",
+                                     "(pid ", first.pid(), " on ")));
+  EXPECT_THAT(second.error, HasSubstr("--take_over"));
+  EXPECT_EQ(EbbJson({"show", job})["state"], "paused") << "it has not ended the job";
+  // It takes the feed, which it then cannot go on with.
+  const Outcome taker = Ebb({"feed", job, few, "--take_over"});
+  EXPECT_EQ(taker.code, 5) << taker.output;
+  EXPECT_THAT(taker.error, HasSubstr("the files end after 1 batches"));
+  EXPECT_EQ(first.Wait(), 5);
+  EXPECT_THAT(first.error(), HasSubstr("another client has taken the feed: ebb feed few.csv (pid"));
+  EXPECT_EQ(Ebb({"resume", job}).code, 0);
+  EXPECT_EQ(EbbJson({"show", job})["state"], "running");
+  EXPECT_EQ(Ebb({"cancel", job}).code, 0);
+}
+
+TEST_F(FeedTest, OtherFilesAreRefusedUnlessTheyAreMeant) {
+  const std::string job = SubmitFed(), same = SubmitFed();
+  for (const std::string& id : {job, same}) {
+    ASSERT_EQ(Ebb({"feed", id, kDigits, "--shuffle", "2", "--keep_open"}).code, 0);
+  }
+  const std::string other = Rows("other.csv", 40 * 64, 3), few = Rows("few.csv", 64, 3);
+  const std::vector<std::vector<std::string>> wrong = {
+      {"feed", job, other}, {"feed", job, kDigits}, {"feed", job, kDigits, "--shuffle", "3"}};
+  for (const auto& command : wrong) {
+    const Outcome refused = Ebb(command);
+    EXPECT_EQ(refused.code, 5) << refused.output;
+    EXPECT_THAT(refused.error, HasSubstr("batch 27 is not the one that ebb feed digits.csv.gz"));
+    EXPECT_THAT(refused.error, HasSubstr("--other_source"));
+  }
+  const std::vector<std::vector<std::string>> shorter = {{"feed", job, few},
+                                                         {"feed", job, few, "--other_source"}};
+  for (const auto& command : shorter) {
+    const Outcome refused = Ebb(command);
+    EXPECT_EQ(refused.code, 5) << refused.output;
+    EXPECT_THAT(refused.error, HasSubstr("the files end after 1 batches"));
+  }
+  EXPECT_EQ(EbbJson({"show", job})["state"], "running") << "none has ended it";
+  const Outcome meant = Ebb({"feed", job, other, "--other_source"});
+  EXPECT_EQ(meant.code, 0) << meant.error;
+  EXPECT_THAT(meant.error, HasSubstr(job + " has 28 batches already"));
+  EXPECT_EQ(Ebb({"watch", job}).code, 0);
+  EXPECT_EQ(EbbJson({"show", job})["step"], 40);
+  // More files are not others.
+  const Outcome more = Ebb({"feed", same, kDigits, other, "--shuffle", "2"});
+  EXPECT_EQ(more.code, 0) << more.error;
+  EXPECT_THAT(more.output, HasSubstr(same + " succeeded at step 60"));
+}
+
+TEST_F(FeedTest, AFeederSaysOnceThatItWaitsForItsDaemon) {
+  const auto says = [&](const std::string& text, const std::string& what) {
+    const size_t at = text.find(what);
+    return at != std::string::npos && text.find(what, at + 1) == std::string::npos;
+  };
+  const std::string answers = "ebb: no ebbd answers at unix:" + socket();
+  const std::string job = SubmitFed({"stop={steps: 100000000}"});
+  Process feeder({kEbb, "feed", job, kDigits, "--epochs", "1000000", "--timeout", "1s"},
+                 {"EBB_SERVER=" + socket()});
+  WatchUntil(job, [](const auto& update) { return update.job().step() >= 1; });
+  daemon_->Signal(SIGKILL);
+  daemon_->Wait();
+  EXPECT_EQ(feeder.Wait(), 3);
+  EXPECT_TRUE(says(feeder.error(), answers + " any more; trying again for 1s (--timeout)"))
+      << feeder.error();
+  EXPECT_THAT(feeder.error(), HasSubstr("cannot reach ebbd at unix:" + socket()));
+
+  const Outcome none = Ebb({"feed", job, kDigits, "--timeout", "700ms"});
+  EXPECT_EQ(none.code, 3) << none.error;
+  EXPECT_TRUE(says(none.error, answers + "; trying again for 700ms")) << none.error;
+  EXPECT_THAT(Ebb({"feed", job, kDigits, "--timeout", "0"}).error, Not(HasSubstr("trying again")));
+  for (const char* bad : {"soon", "-1s", ""}) {
+    const Outcome outcome = Ebb({"feed", job, kDigits, "--timeout", bad});
+    EXPECT_EQ(outcome.code, 2) << bad;
+    EXPECT_THAT(outcome.error, HasSubstr("is no duration; write it as 30s, 5m or inf")) << bad;
+  }
+
+  Process waits({kEbb, "feed", job, kDigits, "--timeout", "2m"}, {"EBB_SERVER=" + socket()});
+  ASSERT_TRUE(waits.AwaitError("trying again for 2m")) << waits.error();
+  daemon_ = Start();
+  EXPECT_EQ(waits.Wait(), 4) << "the new daemon has no such job";
+  EXPECT_THAT(waits.error(), HasSubstr("no job"));
 }
 
 TEST_F(FeedTest, AFeedThatStallsFailsItsJobAsItsSpecSays) {

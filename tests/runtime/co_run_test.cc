@@ -44,12 +44,21 @@ class Bench {
   // Relative noise of the time that a launch takes.
   void set_noise(double noise) { noise_ = noise; }
   void set_together(Together together) { together_ = std::move(together); }
+  // From the end of its step on there is nothing for the job to do, or there is again.
+  void Starve(int64_t job) {
+    while (jobs_.at(job).part > 0) Go();
+    jobs_.at(job).starves = true;
+    run_.Starves(JobId(job));
+  }
+  void Sate(int64_t job) { jobs_.at(job).starves = false; }
 
   // One sub-model of every job that may run: whose step is under way, or who does not take turns
   // with any of those, in the order in which they had their last turn.
   void Go() {
     std::vector<int64_t> order, running;
-    for (const auto& [id, job] : jobs_) order.push_back(id);
+    for (const auto& [id, job] : jobs_) {
+      if (!job.starves) order.push_back(id);
+    }
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
       const Job &x = jobs_[a], &y = jobs_[b];
       return (x.part > 0) != (y.part > 0) ? x.part > 0 : x.steps < y.steps;
@@ -107,6 +116,7 @@ class Bench {
   struct Job {
     int part = 0;
     int64_t steps = 0;
+    bool starves = false;
   };
   CoRun run_;
   Together together_;
@@ -134,6 +144,22 @@ struct LosingPair : PairOf {
     EXPECT_TRUE(Turns(1, 2));
   }
 };
+
+TEST(CoRun, AJobThatMostlyWaitsForDataIsJudgedByTheTimeInWhichItDoesNot) {
+  for (const double progress : {0.97, 1.1}) {
+    PairOf bench(progress);
+    bench.GoOn(3);
+    EXPECT_FALSE(bench.Turns(1, 2)) << "both are known";
+    for (int step = 0; step < 20; ++step) {
+      bench.Starve(2);
+      for (int i = 0; i < 12 * kParts; ++i) bench.Go();
+      bench.Sate(2);
+      bench.Go();
+    }
+    EXPECT_EQ(bench.Turns(1, 2), progress < 1);
+    EXPECT_NEAR(bench.run().SoloStep(JobId(1))->count(), 10'000 * kParts, 1);
+  }
+}
 
 TEST(CoRun, BothTakeTurnsUntilTheSpeedOfEachAloneIsKnown) {
   PairOf bench(1.4);

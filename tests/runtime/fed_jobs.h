@@ -76,9 +76,15 @@ inline std::shared_ptr<Feed> FeedOf(const Engine& engine, JobId job) {
 
 inline absl::Time Soon() { return absl::Now() + absl::Minutes(2); }
 
+inline Feed::Stream Opened(Feed& feed, const Feed::Client& client = {}) {
+  const auto stream = feed.Open(client, absl::Now());
+  EXPECT_TRUE(stream.ok()) << stream.status();
+  return stream.value_or(0);
+}
+
 // Pushes batches [from, to) on a stream of its own.
 inline void Push(Feed& feed, const JobSpec& file, int64_t from, int64_t to) {
-  const Feed::Stream stream = feed.Open();
+  const Feed::Stream stream = Opened(feed);
   for (int64_t n = from; n < to; ++n) {
     ASSERT_TRUE(feed.AwaitRoom(stream, Soon())) << n;
     const absl::Status pushed = feed.Push(stream, n, BatchOf(file, n));
@@ -88,7 +94,7 @@ inline void Push(Feed& feed, const JobSpec& file, int64_t from, int64_t to) {
 }
 
 inline void End(Feed& feed, int64_t batches) {
-  const Feed::Stream stream = feed.Open();
+  const Feed::Stream stream = Opened(feed);
   const absl::Status ended = feed.End(stream, batches);
   EXPECT_TRUE(ended.ok()) << ended;
   feed.Close(stream);

@@ -90,7 +90,7 @@ TEST(FedJobs, WhatTheyCannotReadIsRefusedAndMayBeSentAnew) {
       {with("label", stray), "batch 2: field \"label\", row 9"},
   };
   for (const auto& [fields, message] : cases) {
-    const Feed::Stream stream = feed->Open();
+    const Feed::Stream stream = Opened(*feed);
     const absl::Status pushed = feed->Push(stream, 2, fields);
     EXPECT_EQ(pushed.code(), absl::StatusCode::kInvalidArgument) << message;
     EXPECT_THAT(std::string(pushed.message()), HasSubstr(message));
@@ -111,7 +111,7 @@ TEST(FedJobs, TheQueueIsBoundedCountedAndGivenBack) {
   const JobId job = Submitted(*engine, FedJob(options));
   const auto feed = FeedOf(*engine, job);
   ASSERT_TRUE(engine->Pause(job).ok());
-  const Feed::Stream stream = feed->Open();
+  const Feed::Stream stream = Opened(*feed);
   int64_t n = 0;
   while (feed->AwaitRoom(stream, absl::Now()) && n < options.steps) {
     ASSERT_TRUE(feed->Push(stream, n, BatchOf(file, n)).ok());
@@ -134,13 +134,79 @@ TEST(FedJobs, TheQueueIsBoundedCountedAndGivenBack) {
   EXPECT_THAT(tight->Submit(FedJob()).status().ToString(), HasSubstr("host"));
 }
 
-TEST(FedJobs, ANewStreamTakesTheFeed) {
+TEST(FedJobs, WhoIsConnectedKeepsTheFeed) {
   const JobSpec file = MakeJob(Options());
   const auto engine = MakeEngine({.memory = MiB(64)});
   const JobId job = Submitted(*engine, FedJob());
   const auto feed = FeedOf(*engine, job);
-  const Feed::Stream old = feed->Open(), now = feed->Open();
-  EXPECT_EQ(feed->Push(old, 0, BatchOf(file, 0)).code(), absl::StatusCode::kAborted);
+  const Feed::Stream first = Opened(*feed, {.name = "the first"});
+  ASSERT_TRUE(feed->Push(first, 0, BatchOf(file, 0)).ok());
+  for (const char* name : {"", "the second"}) {
+    const absl::Status refused = feed->Open({.name = name}, absl::Now()).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(refused.ToString(),
+                HasSubstr("another client feeds the job: the first, connected since "));
+    EXPECT_THAT(refused.ToString(), HasSubstr("1 batches are in"));
+    EXPECT_THAT(refused.ToString(), HasSubstr("--take_over"));
+  }
+  ASSERT_TRUE(feed->Push(first, 1, BatchOf(file, 1)).ok()) << "nobody has taken it";
+  // Its own connection broke, and the daemon does not know it yet.
+  const Feed::Stream again = Opened(*feed, {.name = "the first"});
+  ASSERT_TRUE(feed->Push(again, 2, BatchOf(file, 2)).ok());
+  feed->Close(again);
+  const Feed::Stream nameless = Opened(*feed);
+  EXPECT_THAT(feed->Open({}, absl::Now()).status().ToString(),
+              HasSubstr("a client that gave no name"))
+      << "no name is nobody's";
+  // One that is going is waited for.
+  std::thread goes([&] { feed->Close(nameless); });
+  EXPECT_TRUE(feed->Open({.name = "the second"}, Soon()).ok());
+  goes.join();
+  ASSERT_TRUE(engine->Cancel(job).ok());
+  EXPECT_TRUE(feed->Open({}, absl::Now()).ok()) << "to be told how the job has ended";
+}
+
+TEST(FedJobs, TheBatchBeforeIsCompared) {
+  const JobSpec file = MakeJob(Options());
+  const auto engine = MakeEngine({.memory = MiB(64)});
+  const JobId job = Submitted(*engine, FedJob());
+  const auto feed = FeedOf(*engine, job);
+  Feed::Stream stream = Opened(*feed, {.name = "day 1"});
+  EXPECT_THAT(feed->Compare(stream, 0, BatchOf(file, 0)).ToString(), HasSubstr("there is none"));
+  for (int64_t n = 0; n < 3; ++n) ASSERT_TRUE(feed->Push(stream, n, BatchOf(file, n)).ok());
+  feed->Close(stream);
+  stream = Opened(*feed, {.name = "day 2"});
+  EXPECT_TRUE(feed->Compare(stream, 2, BatchOf(file, 2)).ok());
+  EXPECT_THAT(feed->Compare(stream, 1, BatchOf(file, 1)).ToString(), HasSubstr("batch 2"));
+  EXPECT_THAT(feed->Compare(stream, 3, BatchOf(file, 3)).ToString(), HasSubstr("batch 2"));
+  Fields other = BatchOf(file, 2);
+  other.at("x").as<float>()[32 * 64 - 1] += 1;
+  Fields exchanged = BatchOf(file, 2);
+  exchanged.at("label").as<int64_t>()[0] ^= 1;
+  for (const Fields& fields : {other, exchanged, BatchOf(file, 1)}) {
+    const absl::Status refused = feed->Compare(stream, 2, fields);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(refused.ToString(), HasSubstr("batch 2 is not the one that day 1 has fed"));
+    EXPECT_THAT(refused.ToString(), HasSubstr("--other_source"));
+  }
+  EXPECT_EQ(feed->Now().next, 3);
+  ASSERT_TRUE(feed->Push(stream, 3, BatchOf(file, 3)).ok()) << "without comparing";
+  EXPECT_TRUE(feed->Compare(stream, 3, BatchOf(file, 3)).ok());
+  const Feed::Stream now = Opened(*feed, {.take_over = true});
+  EXPECT_EQ(feed->Compare(stream, 3, BatchOf(file, 3)).code(), absl::StatusCode::kAborted);
+  EXPECT_TRUE(feed->Compare(now, 3, BatchOf(file, 3)).ok());
+}
+
+TEST(FedJobs, ATakeOverTakesTheFeed) {
+  const JobSpec file = MakeJob(Options());
+  const auto engine = MakeEngine({.memory = MiB(64)});
+  const JobId job = Submitted(*engine, FedJob());
+  const auto feed = FeedOf(*engine, job);
+  const Feed::Stream old = Opened(*feed);
+  const Feed::Stream now = Opened(*feed, {.name = "the next", .take_over = true});
+  const absl::Status pushed = feed->Push(old, 0, BatchOf(file, 0));
+  EXPECT_EQ(pushed.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(pushed.ToString(), HasSubstr("another client has taken the feed: the next"));
   EXPECT_EQ(feed->End(old, 0).code(), absl::StatusCode::kAborted);
   feed->Close(old);
   EXPECT_TRUE(feed->Push(now, 0, BatchOf(file, 0)).ok());

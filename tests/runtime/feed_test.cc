@@ -11,6 +11,7 @@ namespace {
 
 using runtime::EndReason;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(FedJobs, TrainToTheBitsOfTheSameRowsFromAFile) {
   for (const Net net : {Net::kMlp, Net::kCnn}) {
@@ -39,9 +40,10 @@ TEST(FedJobs, AFeedThatBreaksOffAndSendsAgainChangesNoBit) {
   EXPECT_EQ(feed->Now().next, 7);
   EXPECT_EQ(feed->Now().steps, 7);
   Push(*feed, file, 3, 20);  // 3 to 6 have been taken
-  const Feed::Stream half = feed->Open();
+  const Feed::Stream half = Opened(*feed);
   EXPECT_THAT(feed->Push(half, 21, BatchOf(file, 21)).ToString(),
               HasSubstr("batch 21 is not the next one; batch 20 is wanted"));
+  feed->Close(half);
   Push(*feed, file, 20, kSteps);
   ASSERT_EQ(WaitUntilFinal(*engine, job).state, JobState::kSucceeded);
   EXPECT_EQ(Bits(*engine, job), FromFile(file));
@@ -70,6 +72,32 @@ TEST(FedJobs, WaitingHoldsNothingOfTheLaneAndOthersDoNotNotice) {
   Push(*feed, file, 9, kSteps);
   ASSERT_EQ(WaitUntilFinal(*engine, fed).state, JobState::kSucceeded);
   EXPECT_EQ(Bits(*engine, fed), FromFile(file));
+}
+
+// What is told is as of when it is asked for.
+TEST(FedJobs, TheyNeverSayThatTheyWaitForWhatHasCome) {
+  const JobSpec file = MakeJob(Options());
+  const auto engine = MakeEngine({.memory = MiB(64)});
+  const JobId job = Submitted(*engine, FedJob());
+  const auto feed = FeedOf(*engine, job);
+  for (int64_t n = 0; n < kSteps - 1; ++n) {
+    AwaitHunger(*engine, job, n);
+    const Feed::Stream stream = Opened(*feed);
+    EXPECT_THAT(engine->Get(job)->why, HasSubstr("feed connected since "));
+    ASSERT_TRUE(feed->Push(stream, n, BatchOf(file, n)).ok());
+    EXPECT_THAT(engine->Get(job)->why, Not(HasSubstr(absl::StrCat("(batch ", n, ";"))));
+    feed->Close(stream);
+    EXPECT_THAT(engine->List()[0].why, Not(HasSubstr("feed connected since ")));
+  }
+  AwaitHunger(*engine, job, kSteps - 1);
+  EXPECT_FALSE(engine->Get(job)->eta) << "nobody feeds it";
+  ASSERT_TRUE(engine->Pause(job).ok());
+  EXPECT_THAT(engine->Get(job)->why, Not(HasSubstr("waits for data")));
+  ASSERT_TRUE(engine->Resume(job).ok());
+  EXPECT_THAT(engine->Get(job)->why, HasSubstr("waits for data"));
+  Push(*feed, file, kSteps - 1, kSteps);
+  EXPECT_EQ(WaitUntilFinal(*engine, job).state, JobState::kSucceeded);
+  EXPECT_EQ(engine->Get(job)->why, "");
 }
 
 TEST(FedJobs, TwoFedAtOnceAndPausedOnTheWayEachKeepTheirBits) {
