@@ -53,11 +53,8 @@ class Connection {
   // Waits for room for the batch; false when the call or the job has ended.
   bool AwaitRoom(int64_t number) {
     MutexLock lock(&mu_);
-    while (!over_ && position_.state() == v1::Job::STATE_UNSPECIFIED &&
-           number >= position_.next_batch() + position_.credits()) {
-      changed_.Wait(&mu_);
-    }
-    return !over_ && position_.state() == v1::Job::STATE_UNSPECIFIED;
+    while (!Over() && number >= position_.next_batch() + position_.credits()) changed_.Wait(&mu_);
+    return !Over();
   }
 
   enum class As { kNext, kCompared };
@@ -91,6 +88,10 @@ class Connection {
   void Break() { context_.TryCancel(); }
 
  private:
+  bool Over() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return over_ || position_.state() != v1::Job::STATE_UNSPECIFIED ||
+           !position_.taken_by().empty();
+  }
   static void AddRows(const FedBatch& batch, int64_t from, int64_t to, int64_t rows,
                       v1::FeedRequest::Batch* part) {
     part->set_more(to < rows);
@@ -207,7 +208,12 @@ absl::StatusOr<v1::FeedResponse> FeedJob(Client* client, const std::string& job,
     if (!mine.ok()) connection.Break();
     const absl::Status status = client->Result(connection.Finish());
     EBB_RETURN_IF_ERROR(mine);
-    if (status.ok()) return connection.position();
+    const v1::FeedResponse last = connection.position();
+    if (!last.taken_by().empty() && !absl::IsAborted(status)) {  // it was broken off for that
+      return absl::AbortedError(
+          absl::StrCat("another client has taken the feed: ", last.taken_by()));
+    }
+    if (status.ok()) return last;
     if (!absl::IsUnavailable(status) || absl::Now() >= give_up) return status;
     if (!told && options.waits) options.waits(status);
     told = true;

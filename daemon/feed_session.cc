@@ -28,8 +28,9 @@ FeedSession::FeedSession(grpc::ServerContext* context, Stream* stream, std::stri
 
 FeedSession::~FeedSession() { StopTelling(); }
 
-bool FeedSession::Write(const runtime::Feed::Position& position) {
-  const v1::FeedResponse told = ToWire(job_, *feed_, position);
+bool FeedSession::Write(const runtime::Feed::Position& position, const std::string& taken_by) {
+  v1::FeedResponse told = ToWire(job_, *feed_, position);
+  told.set_taken_by(taken_by);
   std::string bytes = told.SerializeAsString();
   if (bytes == written_) return true;  // what has changed is not told
   v1::FeedResponse response = told;
@@ -47,8 +48,10 @@ void FeedSession::Tell() {
     return over_;
   };
   runtime::Feed::Position position = feed_->Now();
-  while (Write(position) && !is_over()) {
-    if (position.ended) {
+  for (;;) {
+    const std::string taken_by = position.ended ? "" : feed_->TakenBy(ticket_);
+    if (!Write(position, taken_by) || is_over()) break;
+    if (position.ended || !taken_by.empty()) {
       // The client ends the call; the call's thread may be reading, which only that ends.
       const absl::Time until = absl::Now() + kPatience;
       MutexLock lock(&mu_);
@@ -119,9 +122,13 @@ absl::Status FeedSession::Receive() {
 
 absl::Status FeedSession::Run() {
   absl::Status status = Receive();
+  const std::string taken_by = feed_->TakenBy(ticket_);  // while it is not closed
   StopTelling();
   const runtime::Feed::Position last = feed_->Now();
   if (!last.ended) {
+    if (status.ok() && !taken_by.empty()) {
+      return absl::AbortedError(absl::StrCat("another client has taken the feed: ", taken_by));
+    }
     if (status.ok()) Write(last);  // all that it has sent
     if (status.ok() && context_->IsCancelled())
       status = absl::CancelledError("the client has gone");

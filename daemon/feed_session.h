@@ -34,7 +34,7 @@ class FeedSession {
   absl::Status Receive();
   absl::Status Receive(const v1::FeedRequest::Batch& part);
   void Tell();  // the thread that writes
-  bool Write(const runtime::Feed::Position& position);
+  bool Write(const runtime::Feed::Position& position, const std::string& taken_by = "");
   void StopTelling();
 
   grpc::ServerContext* const context_;

@@ -94,15 +94,17 @@ class Feeder:
         position = None
         try:
             for position in call:
+                if position.taken_by:
+                    raise RuntimeError(f"{position.job}: another client has taken the feed: {position.taken_by}")
                 first.put(position)
                 if position.state == service_pb2.Job.STATE_SUCCEEDED:  # it wants no more
-                    call.cancel()
                     break
         except grpc.RpcError:
             if wrong:
                 raise ValueError(wrong[0]) from None
             raise
         finally:
+            call.cancel()
             first.put(None)
         return position
 

@@ -9,7 +9,6 @@
 #include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/status.h"
-#include "base/text.h"
 #include "data/decode.h"
 
 namespace ebb::runtime {
@@ -61,17 +60,6 @@ size_t Hash(const std::map<std::string, graph::HostTensor>& fields) {
     hash = absl::HashOf(hash, name, bytes);
   }
   return hash;
-}
-
-std::string Who(const std::string& client) {
-  return client.empty() ? "a client that gave no name" : Escaped(client);
-}
-
-// With its day, unless that is today.
-std::string Clock(absl::Time time) {
-  const absl::TimeZone zone = absl::LocalTimeZone();
-  const bool today = absl::ToCivilDay(time, zone) == absl::ToCivilDay(absl::Now(), zone);
-  return absl::FormatTime(today ? "%H:%M:%S" : "%Y-%m-%d %H:%M:%S", time, zone);
 }
 
 absl::Status CheckAllAreRead(const FeedSpec& spec, const data::BatchSource& like) {
@@ -134,37 +122,6 @@ void Feed::TellEngine() {
 
 // --- Whoever receives the batches.
 
-absl::StatusOr<Feed::Stream> Feed::Open(const Client& client, absl::Time deadline) {
-  MutexLock lock(&mu_);
-  const auto taken = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    const bool same = !client.name.empty() && client.name == client_;
-    return connected_ && !finished_ && !client.take_over && !same;
-  };
-  while (taken()) {
-    const absl::Duration left = deadline - absl::Now();
-    if (left <= absl::ZeroDuration()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "another client feeds the job: ", Who(client_), ", connected since ", Clock(since_), ", ",
-          next_, " batches are in; wait until it is done, stop it, or take the feed from it ",
-          "(ebb feed --take_over, take_over in the header)"));
-    }
-    changed_.WaitWithTimeout(&mu_, left);
-  }
-  connected_ = true;
-  since_ = absl::Now();
-  client_ = client.name;
-  Changed();
-  return ++newest_;
-}
-
-void Feed::Close(Stream stream) {
-  MutexLock lock(&mu_);
-  if (stream != newest_) return;
-  connected_ = false;
-  since_ = absl::Now();
-  Changed();
-}
-
 int64_t Feed::Credits() const {
   if (finished_ || end_) return 0;
   const int64_t room = capacity_ - static_cast<int64_t>(queue_.size());
@@ -203,17 +160,6 @@ bool Feed::AwaitRoom(Stream stream, absl::Time deadline) const {
     changed_.WaitWithTimeout(&mu_, left);
   }
   return true;
-}
-
-absl::Status Feed::CheckOpen(Stream stream) const {
-  if (stream != newest_) {
-    return absl::AbortedError(absl::StrCat("another client has taken the feed: ", Who(client_)));
-  }
-  if (finished_) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the job has ended: ", Name(*finished_), why_.empty() ? "" : ": ", why_));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status Feed::CheckNumber(int64_t number) const {
@@ -373,27 +319,6 @@ void Feed::Finish(JobState state, const std::string& why) {
   tell_ = nullptr;
   queue_.clear();
   Changed();
-}
-
-std::string Feed::Link() const {
-  if (newest_ == 0) return "feed not connected yet";
-  return absl::StrCat("feed ", connected_ ? "" : "not ", "connected since ", Clock(since_));
-}
-
-std::string Feed::LinkInWords() const {
-  MutexLock lock(&mu_);
-  return Link();
-}
-
-std::string Feed::WaitInWords(int64_t number) const {
-  MutexLock lock(&mu_);
-  if (number < next_) return "";
-  return absl::StrCat("waits for data from its client (batch ", number, "; ", Link(), ")");
-}
-
-bool Feed::connected() const {
-  MutexLock lock(&mu_);
-  return connected_;
 }
 
 }  // namespace ebb::runtime

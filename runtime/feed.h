@@ -50,6 +50,8 @@ class Feed {
   absl::StatusOr<Stream> Open(const Client& client, absl::Time deadline);
   // No-op if another has taken the feed.
   void Close(Stream stream);
+  // Who, in words, if that is so; "" as long as the stream has it.
+  std::string TakenBy(Stream stream) const;
 
   struct Position {
     int64_t next = 0;               // the batch that is wanted
@@ -99,6 +101,7 @@ class Feed {
   Feed(Fields fields, data::BatchSource like);
   absl::Status CheckOpen(Stream stream) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckNumber(int64_t number) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static std::string Who(const std::string& client);
   std::string Link() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckFields(const std::map<std::string, graph::HostTensor>& fields) const;
   int64_t Credits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -150,6 +150,7 @@ class Wire {
     request.mutable_end()->set_batches(batches);
     stream_->Write(request);
   }
+  bool Read(v1::FeedResponse* response) { return stream_->Read(response); }
   v1::FeedResponse AwaitNext(int64_t number) {
     v1::FeedResponse response;
     while (response.next_batch() < number && stream_->Read(&response)) {
