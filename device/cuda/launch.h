@@ -35,6 +35,13 @@ absl::Status LaunchStatus(const char* what);
 #else
 // The double: runs `work` after what is on the stream already.
 absl::Status EnqueueOnDouble(Stream stream, std::function<void()> work);
+// Elements of a loop know nothing of each other: the double's go from either end, as it is told.
+enum class LoopOrder { kForwards, kBackwards };
+LoopOrder OrderOnDouble(Stream stream);
+template <class F>
+void Loop(LoopOrder order, int64_t n, const F& f) {
+  for (int64_t i = 0; i < n; ++i) f(order == LoopOrder::kForwards ? i : n - 1 - i);
+}
 #endif
 
 // ---- Faults of data, said from inside a functor.
@@ -74,9 +81,8 @@ absl::Status ForEach(const Launch& at, int64_t n, const F& f) {
   ForEachKernel<<<static_cast<unsigned>(blocks), kBlock, 0, at.stream>>>(f, n);
   return LaunchStatus("ForEach");
 #else
-  return EnqueueOnDouble(at.stream, [f, n] {
-    for (int64_t i = 0; i < n; ++i) f(i);
-  });
+  return EnqueueOnDouble(at.stream,
+                         [f, n, order = OrderOnDouble(at.stream)] { Loop(order, n, f); });
 #endif
 }
 
@@ -146,10 +152,11 @@ absl::Status Map(const Launch& at, int64_t n, const F& f, Y* y, const X*... x) {
   }
   return LaunchStatus("Map");
 #else
-  return EnqueueOnDouble(at.stream, [=] {
+  return EnqueueOnDouble(at.stream, [=, order = OrderOnDouble(at.stream)] {
     const int64_t packs = packed ? n / kCount : 0;
-    for (int64_t p = 0; p < packs; ++p) internal::MapPack<kCount>(f, p, y, x...);
-    for (int64_t i = packs * kCount; i < n; ++i) internal::MapOne(f, i, y, x...);
+    Loop(order, packs, [&](int64_t p) { internal::MapPack<kCount>(f, p, y, x...); });
+    Loop(order, n - packs * kCount,
+         [&](int64_t i) { internal::MapOne(f, packs * kCount + i, y, x...); });
   });
 #endif
 }
@@ -309,8 +316,8 @@ absl::Status Rows(const Launch& at, int64_t rows, int64_t length, const F& f) {
   }
   return LaunchStatus("Rows");
 #else
-  return EnqueueOnDouble(at.stream, [f, rows, length] {
-    for (int64_t row = 0; row < rows; ++row) internal::RowOnHost(f, row, length);
+  return EnqueueOnDouble(at.stream, [f, rows, length, order = OrderOnDouble(at.stream)] {
+    Loop(order, rows, [&](int64_t row) { internal::RowOnHost(f, row, length); });
   });
 #endif
 }

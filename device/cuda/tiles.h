@@ -69,9 +69,9 @@ absl::Status Tiles(const Launch& at, const TileGrid& grid, const F& f) {
   internal::TilesKernel<<<blocks, kBlock, 0, at.stream>>>(f, grid);
   return LaunchStatus("Tiles");
 #else
-  return EnqueueOnDouble(at.stream, [f, grid] {
+  return EnqueueOnDouble(at.stream, [f, grid, order = OrderOnDouble(at.stream)] {
     typename F::Element tile[kTile][kTile];
-    for (int64_t t = 0; t < grid.tiles; ++t) {
+    Loop(order, grid.tiles, [&](int64_t t) {
       const TileGrid::Tile from = grid.At(t);
       const int64_t p_end = std::min(from.p + kTile, grid.p_count);
       const int64_t q_end = std::min(from.q + kTile, grid.q_count);
@@ -85,7 +85,7 @@ absl::Status Tiles(const Launch& at, const TileGrid& grid, const F& f) {
           f.Store(from.batch, p, q, tile[q - from.q][p - from.p]);
         }
       }
-    }
+    });
   });
 #endif
 }

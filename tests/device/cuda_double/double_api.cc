@@ -308,4 +308,8 @@ absl::Status EnqueueOnDouble(Stream stream, std::function<void()> work) {
   return reinterpret_cast<testing::DoubleStream*>(stream)->api->Enqueue(stream, std::move(work));
 }
 
+LoopOrder OrderOnDouble(Stream stream) {
+  return reinterpret_cast<testing::DoubleStream*>(stream)->api->loops();
+}
+
 }  // namespace ebb::device::cuda

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
 #include "device/cuda/api.h"
+#include "device/cuda/launch.h"
 
 namespace ebb::testing {
 
@@ -25,6 +26,7 @@ struct DoubleOptions {
   Bytes granule = KiB(64);
   Bytes own;      // taken by the process at start: context, modules
   Bytes foreign;  // taken by other processes
+  device::cuda::LoopOrder loops = device::cuda::LoopOrder::kForwards;  // of own kernels
 };
 
 class DoubleApi final : public device::cuda::Api {
@@ -66,6 +68,7 @@ class DoubleApi final : public device::cuda::Api {
   void FailAt(Fault fault, int64_t nth);
   Calls calls() const;
   Bytes mapped() const;
+  device::cuda::LoopOrder loops() const { return options_.loops; }
   // Puts work on the stream; what EnqueueOnDouble of launch.h does.
   absl::Status Enqueue(Stream stream, std::function<void()> work);
   // The GPU is lost, as by a fault in a kernel.

@@ -107,6 +107,13 @@ TEST_F(CudaDoubleVsRef, PlainValuesAgree) { CompareAll(Order::kPlain); }
 
 TEST_F(CudaDoubleVsRef, ChannelsLastValuesAgree) { CompareAll(Order::kChannelsLast); }
 
+// Threads of a GPU come in any order.
+TEST_F(CudaDoubleVsRef, ElementsDoNotDependOnEachOther) {
+  device_ = OpenCudaDouble({.api = {.loops = device::cuda::LoopOrder::kBackwards}}).device;
+  CompareAll(Order::kPlain);
+  CompareAll(Order::kChannelsLast);
+}
+
 TEST_F(CudaDoubleVsRef, EveryOpHasAKernelButThoseKnownToBeMissing) {
   for (const graph::OpDef* op : graph::AllOps()) {
     const std::string name(op->name);
