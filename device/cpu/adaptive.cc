@@ -9,6 +9,7 @@
 #include "device/cpu/average.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
+#include "device/math/update.h"
 
 namespace ebb::device::cpu {
 namespace {
@@ -18,84 +19,47 @@ absl::Status RequireF32Param(const Graph& graph, const Node& node) {
   return dtype == DType::kF32 ? absl::OkStatus() : BadType(node, dtype);
 }
 
-struct AdagradCoefficients {
-  float rate, l2, epsilon;
-};
-
-EBB_CLONES void AdagradStep(float* p, const float* g, float* s, int64_t n, AdagradCoefficients k) {
+EBB_CLONES void AdagradStep(math::Adagrad rule, math::Adagrad::Now now, float* p, const float* g,
+                            float* s, int64_t n) {
   EBB_IVDEP
-  for (int64_t i = 0; i < n; ++i) {
-    const float d = g[i] + k.l2 * p[i];
-    const float sum = s[i] + d * d;
-    s[i] = sum;
-    p[i] -= k.rate * (d / (std::sqrt(sum) + k.epsilon));
-  }
+  for (int64_t i = 0; i < n; ++i) rule(now, p[i], g[i], s[i]);
 }
 
 absl::StatusOr<Kernel> MakeAdagrad(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32Param(graph, node));
   const int64_t n = NumElements(In(graph, node, 0).type.shape);
-  const double lr_scale = node.attrs.Float("lr_scale", 1);
-  const double lr_decay = node.attrs.Float("lr_decay", 0);
-  const auto l2 = static_cast<float>(node.attrs.Float("weight_decay", 0));
-  const auto epsilon = static_cast<float>(node.attrs.Float("epsilon", 1e-10));
+  const math::Adagrad rule(node.attrs);
   const Average average(graph, node, 4);
   return MakeKernel([=](const KernelArgs& args) {
-    const double* hyper = InPtr<double>(args, 2);
-    const double rate = hyper[0] * lr_scale / (1 + (hyper[1] - 1) * lr_decay);
-    AdagradStep(MutablePtr<float>(args, 0), InPtr<float>(args, 1), MutablePtr<float>(args, 3), n,
-                {static_cast<float>(rate), l2, epsilon});
+    AdagradStep(rule, rule.At(InPtr<double>(args, 2)), MutablePtr<float>(args, 0),
+                InPtr<float>(args, 1), MutablePtr<float>(args, 3), n);
     average.Move(args);
     return absl::OkStatus();
   });
 }
 
-struct RmsPropCoefficients {
-  float rate, l2, alpha, keep, epsilon, momentum;
-};
-
 template <bool kMomentum, bool kCentered>
-EBB_CLONES void RmsPropStep(float* p, const float* g, float* s, float* velocity, float* mean,
-                            int64_t n, RmsPropCoefficients k) {
+EBB_CLONES void RmsPropStep(math::RmsProp rule, math::RmsProp::Now now, float* p, const float* g,
+                            float* s, float* velocity, float* mean, int64_t n) {
   EBB_IVDEP
   for (int64_t i = 0; i < n; ++i) {
-    const float d = g[i] + k.l2 * p[i];
-    float history = k.alpha * s[i] + k.keep * (d * d);
-    s[i] = history;
-    if (kCentered) {
-      const float m = k.alpha * mean[i] + k.keep * d;
-      mean[i] = m;
-      history -= m * m;
-    }
-    float step = d / (std::sqrt(history) + k.epsilon);
-    if (kMomentum) {
-      step += k.momentum * velocity[i];
-      velocity[i] = step;
-    }
-    p[i] -= k.rate * step;
+    float none = 0;
+    rule.Step<kMomentum, kCentered>(now, p[i], g[i], s[i], kMomentum ? velocity[i] : none,
+                                    kCentered ? mean[i] : none);
   }
 }
 
 absl::StatusOr<Kernel> MakeRmsProp(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32Param(graph, node));
   const int64_t n = NumElements(In(graph, node, 0).type.shape);
-  const double lr_scale = node.attrs.Float("lr_scale", 1);
-  const double alpha = node.attrs.Float("alpha", 0.99);
-  RmsPropCoefficients k{};
-  k.l2 = static_cast<float>(node.attrs.Float("weight_decay", 0));
-  k.alpha = static_cast<float>(alpha);
-  k.keep = static_cast<float>(1 - alpha);
-  k.epsilon = static_cast<float>(node.attrs.Float("epsilon", 1e-8));
-  k.momentum = static_cast<float>(node.attrs.Float("momentum", 0));
+  const math::RmsProp rule(node.attrs);
   const bool momentum = HasInput(node, 4), centered = HasInput(node, 5);
   const auto step = momentum ? (centered ? RmsPropStep<true, true> : RmsPropStep<true, false>)
                              : (centered ? RmsPropStep<false, true> : RmsPropStep<false, false>);
   const Average average(graph, node, 6);
   return MakeKernel([=](const KernelArgs& args) {
-    RmsPropCoefficients now = k;
-    now.rate = static_cast<float>(InPtr<double>(args, 2)[0] * lr_scale);
-    step(MutablePtr<float>(args, 0), InPtr<float>(args, 1), MutablePtr<float>(args, 3),
-         MutablePtr<float>(args, 4), MutablePtr<float>(args, 5), n, now);
+    step(rule, rule.At(InPtr<double>(args, 2)), MutablePtr<float>(args, 0), InPtr<float>(args, 1),
+         MutablePtr<float>(args, 3), MutablePtr<float>(args, 4), MutablePtr<float>(args, 5), n);
     average.Move(args);
     return absl::OkStatus();
   });
@@ -103,32 +67,27 @@ absl::StatusOr<Kernel> MakeRmsProp(const Graph& graph, const Node& node) {
 
 // One row of a table: its sum grows by the mean of its gradient's squares.
 EBB_CLONES void RowStep(float* p, const float* g, float* sum, int64_t width,
-                        AdagradCoefficients k) {
-  const double squares = BlockedSum(width, [p, g, k](int64_t i) {
-    const float d = g[i] + k.l2 * p[i];
+                        math::RowwiseAdagrad rule, float rate) {
+  const double squares = BlockedSum(width, [p, g, rule](int64_t i) {
+    const float d = rule.Gradient(p[i], g[i]);
     return d * d;
   });
   const float now = *sum + static_cast<float>(squares / static_cast<double>(width));
   *sum = now;
-  const float step = k.rate / (std::sqrt(now) + k.epsilon);
+  const float step = rule.Step(rate, now);
   EBB_IVDEP
-  for (int64_t i = 0; i < width; ++i) p[i] -= step * (g[i] + k.l2 * p[i]);
+  for (int64_t i = 0; i < width; ++i) p[i] -= step * rule.Gradient(p[i], g[i]);
 }
 
 struct Rowwise {
   Rowwise(const Graph& graph, const Node& node)
       : rows(In(graph, node, 0).type.shape[0]),
         width(NumElements(In(graph, node, 0).type.shape) / std::max<int64_t>(rows, 1)),
-        lr_scale(node.attrs.Float("lr_scale", 1)),
-        l2(static_cast<float>(node.attrs.Float("weight_decay", 0))),
-        epsilon(static_cast<float>(node.attrs.Float("epsilon", 1e-8))) {}
-  AdagradCoefficients Now(const KernelArgs& args) const {
-    return {static_cast<float>(InPtr<double>(args, 2)[0] * lr_scale), l2, epsilon};
-  }
+        rule(node.attrs) {}
+  float Rate(const KernelArgs& args) const { return rule.Rate(InPtr<double>(args, 2)); }
 
   int64_t rows, width;
-  double lr_scale;
-  float l2, epsilon;
+  math::RowwiseAdagrad rule;
 };
 
 absl::StatusOr<Kernel> MakeRowwiseAdagrad(const Graph& graph, const Node& node) {
@@ -137,12 +96,12 @@ absl::StatusOr<Kernel> MakeRowwiseAdagrad(const Graph& graph, const Node& node) 
   const bool sparse = node.attrs.Int("sparse", 0) != 0;
   const Average average(graph, node, 4);
   return MakeKernel([=](const KernelArgs& args) {
-    const AdagradCoefficients now = table.Now(args);
+    const float rate = table.Rate(args);
     for (int64_t r = 0; r < table.rows && table.width > 0; ++r) {
       const float* g = InPtr<float>(args, 1) + r * table.width;
       if (sparse && std::all_of(g, g + table.width, [](float d) { return d == 0; })) continue;
       RowStep(MutablePtr<float>(args, 0) + r * table.width, g, MutablePtr<float>(args, 3) + r,
-              table.width, now);
+              table.width, table.rule, rate);
     }
     average.Move(args);
     return absl::OkStatus();
@@ -211,7 +170,7 @@ void UpdateRows(const KernelArgs& args, const Rowwise& table, const LookUps& use
   auto* sum = reinterpret_cast<float*>(look_ups + uses.count);
   const int64_t used = uses.Collect<I>(args, look_ups);
   std::sort(look_ups, look_ups + used);
-  const AdagradCoefficients now = table.Now(args);
+  const float rate = table.Rate(args);
   const float* dy = InPtr<float>(args, 1);
   for (int64_t k = 0; k < used;) {
     const int64_t row = look_ups[k].row;
@@ -220,7 +179,7 @@ void UpdateRows(const KernelArgs& args, const Rowwise& table, const LookUps& use
       AddScaledRow(dy + look_ups[k].from * table.width, look_ups[k].scale, sum, table.width);
     }
     RowStep(MutablePtr<float>(args, 0) + row * table.width, sum, MutablePtr<float>(args, 3) + row,
-            table.width, now);
+            table.width, table.rule, rate);
   }
 }
 

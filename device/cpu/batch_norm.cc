@@ -4,30 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "device/common/batch_form.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {
 namespace {
-
-// x as `outer` planes of [channels][inner]; channels last: inner = 1 and outer = N S.
-struct Form {
-  int64_t outer = 0;
-  int64_t channels = 0;
-  int64_t inner = 1;
-  int64_t count() const { return outer * inner; }  // elements a channel
-};
-
-Form FormOf(const Value& x) {
-  const Shape& shape = x.type.shape;
-  Form form{shape[0], shape[1], 1};
-  for (size_t d = 2; d < shape.size(); ++d) form.inner *= shape[d];
-  if (x.layout == Layout::kChannelsLast || form.inner == 1) {
-    form.outer *= form.inner;
-    form.inner = 1;
-  }
-  return form;
-}
 
 constexpr int64_t kStrip = 256;
 constexpr int64_t kBlockRows = 32;
@@ -100,7 +82,7 @@ EBB_CLONES void ColumnMoments(const float* x, int64_t stride, int64_t rows, int6
   }
 }
 
-void BatchMoments(const Form& form, const float* x, float* mean, float* var) {
+void BatchMoments(const BatchForm& form, const float* x, float* mean, float* var) {
   const double n = static_cast<double>(form.count());
   if (form.inner > 1) {
     for (int64_t c = 0; c < form.channels; ++c) {
@@ -143,7 +125,7 @@ EBB_CLONES void NormalizeRows(const float* x, float* y, int64_t rows, int64_t ch
   }
 }
 
-void Normalize(const Form& form, const float* x, float* y, const float* mean, const float* a,
+void Normalize(const BatchForm& form, const float* x, float* y, const float* mean, const float* a,
                const float* bias) {
   if (form.inner == 1) return NormalizeRows(x, y, form.outer, form.channels, mean, a, bias);
   for (int64_t o = 0; o < form.outer; ++o) {
@@ -166,7 +148,7 @@ Bytes Floats(int64_t n) { return Bytes(n * static_cast<int64_t>(sizeof(float)));
 
 absl::StatusOr<Kernel> MakeBatchNorm(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
-  const Form form = FormOf(In(graph, node));
+  const BatchForm form = BatchFormOf(In(graph, node));
   const double epsilon = node.attrs.Float("epsilon", 1e-5);
   const double momentum = node.attrs.Float("momentum", 0.1);
   return MakeKernel(
@@ -195,7 +177,7 @@ absl::StatusOr<Kernel> MakeBatchNorm(const Graph& graph, const Node& node) {
 
 absl::StatusOr<Kernel> MakeInference(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
-  const Form form = FormOf(In(graph, node));
+  const BatchForm form = BatchFormOf(In(graph, node));
   const double epsilon = node.attrs.Float("epsilon", 1e-5);
   return MakeKernel(
       [form, epsilon](const KernelArgs& args) {
@@ -258,7 +240,7 @@ EBB_CLONES void GradRows(const float* dy, const float* x, float* dx, int64_t row
 enum class Statistics { kBatch, kFixed };
 
 struct GradOp {
-  Form form;
+  BatchForm form;
   double epsilon;
   Statistics statistics;
 
@@ -326,7 +308,7 @@ absl::StatusOr<Kernel> MakeGrad(const Graph& graph, const Node& node) {
   if (In(graph, node, 0).layout != In(graph, node, 1).layout) {
     return absl::UnimplementedError("batch norm gradient on cpu mixes layouts");
   }
-  const Form form = FormOf(In(graph, node, 1));
+  const BatchForm form = BatchFormOf(In(graph, node, 1));
   const double epsilon = node.attrs.Float("epsilon", 1e-5);
   return MakeKernel(GradOp{form, epsilon, kStatistics}, Floats(3 * form.channels));
 }

@@ -10,20 +10,6 @@
 namespace ebb::device::cpu {
 namespace {
 
-struct Form {
-  int64_t samples = 0;
-  int64_t groups = 1;
-  int64_t channels = 1;   // a group
-  int64_t positions = 1;  // a channel
-
-  int64_t size() const { return channels * positions; }
-};
-
-Form FormOf(const Node& node, const Shape& x) {
-  const int64_t groups = node.attrs.Int("groups", 1);
-  return {x[0], groups, x[1] / groups, NumElements(Shape(x.begin() + 2, x.end()))};
-}
-
 EBB_CLONES void NormalizeChannel(const float* x, float* y, int64_t n, Moments m, float scale,
                                  float bias) {
   EBB_IVDEP
@@ -33,7 +19,7 @@ EBB_CLONES void NormalizeChannel(const float* x, float* y, int64_t n, Moments m,
 absl::StatusOr<Kernel> MakeGroupNorm(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
-  const Form form = FormOf(node, In(graph, node).type.shape);
+  const GroupForm form = GroupFormOf(node, In(graph, node).type.shape);
   const double epsilon = node.attrs.Float("epsilon", 1e-5);
   return MakeKernel([form, epsilon](const KernelArgs& args) {
     const float* x = InPtr<float>(args);
@@ -71,20 +57,19 @@ EBB_CLONES void GradChannel(const float* dy, const float* x, float* dx, int64_t 
 }
 
 struct GradOp {
-  Form form;
+  GroupForm form;
 
-  int64_t all_channels() const { return form.groups * form.channels; }
   // Workspace: the gradients of scale and bias in double.
   Bytes workspace() const {
-    return Bytes(all_channels() * static_cast<int64_t>(2 * sizeof(double)));
+    return Bytes(form.all_channels() * static_cast<int64_t>(2 * sizeof(double)));
   }
 
   absl::Status operator()(const KernelArgs& args) const {
     auto* dscale = static_cast<double*>(args.workspace);
-    double* dbias = dscale + all_channels();
-    std::fill_n(dscale, 2 * all_channels(), 0.0);
+    double* dbias = dscale + form.all_channels();
+    std::fill_n(dscale, 2 * form.all_channels(), 0.0);
     for (int64_t r = 0; r < form.samples * form.groups; ++r) Group(args, r, dscale, dbias);
-    for (int64_t c = 0; c < all_channels(); ++c) {
+    for (int64_t c = 0; c < form.all_channels(); ++c) {
       OutPtr<float>(args, 1)[c] = static_cast<float>(dscale[c]);
       OutPtr<float>(args, 2)[c] = static_cast<float>(dbias[c]);
     }
@@ -120,7 +105,7 @@ struct GradOp {
 absl::StatusOr<Kernel> MakeGrad(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
-  const GradOp op{FormOf(node, In(graph, node, 1).type.shape)};
+  const GradOp op{GroupFormOf(node, In(graph, node, 1).type.shape)};
   return MakeKernel(op, op.workspace());
 }
 

@@ -1,9 +1,11 @@
 // Losses over classes and over elements, and their gradients. Sums run in double in memory order.
-#include "device/cpu/loss.h"
+#include "device/math/loss.h"
 
 #include <algorithm>
 #include <cmath>
 
+#include "device/common/classes.h"
+#include "device/cpu/common.h"
 #include "device/cpu/softmax.h"
 #include "device/cpu/vec.h"
 
@@ -15,7 +17,7 @@ struct ClassLoss {
   DType label_type = DType::kI64;
   int64_t ignore = -100;
   double smoothing = 0;
-  Reduction3 reduction = Reduction3::kMean;
+  LossReduction reduction = LossReduction::kMean;
 
   Labels labels(const void* data) const { return {data, label_type, form.classes, ignore}; }
   static float Weight(const float* weight, int64_t c) {
@@ -37,7 +39,7 @@ struct ClassLoss {
   }
   // What dloss is multiplied with at every position.
   double Share(const Labels& labels, const float* weight) const {
-    return reduction == Reduction3::kMean ? 1.0 / Counted(labels, weight) : 1.0;
+    return reduction == LossReduction::kMean ? 1.0 / Counted(labels, weight) : 1.0;
   }
 };
 
@@ -47,7 +49,7 @@ ClassLoss ClassLossOf(const Node& node, const Shape& scores, DType label_type) {
   loss.label_type = label_type;
   loss.ignore = node.attrs.Int("ignore_index", -100);
   loss.smoothing = node.attrs.Float("label_smoothing", 0);
-  loss.reduction = ReductionOf(node);
+  loss.reduction = LossReductionOf(node);
   return loss;
 }
 
@@ -83,10 +85,10 @@ void ReducePositions(const ClassLoss& loss, const float* log_prob, const Labels&
     const int64_t label = labels[i];
     const float* at = log_prob + (i / inner) * loss.form.classes * inner + i % inner;
     const double value = label < 0 ? 0.0 : PositionLoss(loss, at, label, weight);
-    if (loss.reduction == Reduction3::kNone) out[i] = static_cast<float>(value);
+    if (loss.reduction == LossReduction::kNone) out[i] = static_cast<float>(value);
     sum += value;
   }
-  if (loss.reduction == Reduction3::kNone) return;
+  if (loss.reduction == LossReduction::kNone) return;
   out[0] = static_cast<float>(sum * loss.Share(labels, weight));
 }
 
@@ -149,7 +151,7 @@ absl::StatusOr<Kernel> MakeCrossEntropyGrad(const Graph& graph, const Node& node
         continue;
       }
       const double g =
-          share * static_cast<double>(dloss[loss.reduction == Reduction3::kNone ? i : 0]);
+          share * static_cast<double>(dloss[loss.reduction == LossReduction::kNone ? i : 0]);
       const double hot =
           (1 - loss.smoothing) * static_cast<double>(ClassLoss::Weight(weight, label));
       CrossEntropyGradRow(InPtr<float>(args, 1) + at, dx, classes, inner,
@@ -189,7 +191,7 @@ absl::StatusOr<Kernel> MakeNllGrad(const Graph& graph, const Node& node) {
     for (int64_t i = 0; i < loss.form.positions(); ++i) {
       const int64_t label = labels[i];
       if (label < 0) continue;
-      const double g = static_cast<double>(dloss[loss.reduction == Reduction3::kNone ? i : 0]);
+      const double g = static_cast<double>(dloss[loss.reduction == LossReduction::kNone ? i : 0]);
       dx[(i / inner) * classes * inner + label * inner + i % inner] =
           static_cast<float>(-g * share * static_cast<double>(ClassLoss::Weight(weight, label)));
     }
@@ -199,16 +201,8 @@ absl::StatusOr<Kernel> MakeNllGrad(const Graph& graph, const Node& node) {
 
 // ---- Losses over elements.
 
-struct Mse {
-  static EBB_INLINE float Loss(float x, float t) { return (x - t) * (x - t); }
-  static EBB_INLINE float Slope(float x, float t) { return 2.0f * (x - t); }
-};
-struct Bce {
-  static EBB_INLINE float Loss(float x, float t) {
-    return (x > 0.0f ? x : 0.0f) - x * t + std::log1p(std::exp(-std::fabs(x)));
-  }
-  static EBB_INLINE float Slope(float x, float t) { return Sigmoid(x) - t; }
-};
+using math::Bce;
+using math::Mse;
 
 template <class L>
 EBB_CLONES double SumLosses(const float* x, const float* t, int64_t n) {
@@ -220,17 +214,17 @@ absl::StatusOr<Kernel> MakeElementLoss(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
   const int64_t n = NumElements(In(graph, node).type.shape);
-  const Reduction3 reduction = ReductionOf(node);
+  const LossReduction reduction = LossReductionOf(node);
   return MakeKernel([n, reduction](const KernelArgs& args) {
     const float* x = InPtr<float>(args, 0);
     const float* t = InPtr<float>(args, 1);
-    if (reduction == Reduction3::kNone) {
+    if (reduction == LossReduction::kNone) {
       Map2(x, t, OutPtr<float>(args), n, [](float a, float b) { return L::Loss(a, b); });
       return absl::OkStatus();
     }
     const double sum = SumLosses<L>(x, t, n);
     *OutPtr<float>(args) =
-        static_cast<float>(reduction == Reduction3::kMean ? sum / static_cast<double>(n) : sum);
+        static_cast<float>(reduction == LossReduction::kMean ? sum / static_cast<double>(n) : sum);
     return absl::OkStatus();
   });
 }
@@ -247,16 +241,16 @@ absl::StatusOr<Kernel> MakeElementGrad(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
   const int64_t n = OutElements(graph, node);
-  const Reduction3 reduction = ReductionOf(node);
+  const LossReduction reduction = LossReductionOf(node);
   return MakeKernel([n, reduction](const KernelArgs& args) {
     const float* dloss = InPtr<float>(args, 0);
     const float* x = InPtr<float>(args, 1);
     const float* t = InPtr<float>(args, 2);
-    if (reduction == Reduction3::kNone) {
+    if (reduction == LossReduction::kNone) {
       EachSlope<L>(dloss, x, t, OutPtr<float>(args), n);
       return absl::OkStatus();
     }
-    const double mean = reduction == Reduction3::kMean ? 1.0 / static_cast<double>(n) : 1.0;
+    const double mean = reduction == LossReduction::kMean ? 1.0 / static_cast<double>(n) : 1.0;
     const float g = static_cast<float>(static_cast<double>(*dloss) * mean);
     Map2(x, t, OutPtr<float>(args), n, [g](float a, float b) { return g * L::Slope(a, b); });
     return absl::OkStatus();

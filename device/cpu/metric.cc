@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "device/cpu/loss.h"
+#include "device/common/classes.h"
+#include "device/cpu/common.h"
 #include "device/cpu/softmax.h"
 #include "device/cpu/vec.h"
 

@@ -4,49 +4,16 @@
 #include <array>
 #include <limits>
 
+#include "device/common/pool_window.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {
 namespace {
 
-using Dims = std::array<int64_t, 3>;  // depth, height, width; missing ones are 1
-
-struct Window {
-  int64_t batch = 0;
-  int64_t channels = 0;
-  Dims in{1, 1, 1}, out{1, 1, 1};
-  Dims kernel{1, 1, 1}, stride{1, 1, 1}, pad{0, 0, 0}, dilation{1, 1, 1};
-  Dims counted{0, 0, 0}, counted_end{0, 0, 0};  // average: padding that the divisor counts
-  bool channels_last = false;
-
-  int64_t in_size() const { return in[0] * in[1] * in[2]; }
-  int64_t out_size() const { return out[0] * out[1] * out[2]; }
-};
-
-// The part of one window that lies inside the input.
-struct Range {
-  Dims first;           // input position of the window's first element, may be outside
-  Dims begin, end;      // window positions inside, [begin, end)
-  int64_t counted = 1;  // window positions that the divisor counts
-};
-
-EBB_INLINE int64_t CeilDiv(int64_t a, int64_t b) { return b == 1 ? a : (a + b - 1) / b; }
-
-EBB_INLINE Range RangeAt(const Window& w, const Dims& at) {
-  Range range;
-  for (int d = 0; d < 3; ++d) {
-    const int64_t first = at[d] * w.stride[d] - w.pad[d];
-    const int64_t step = w.dilation[d];
-    range.first[d] = first;
-    range.begin[d] = first >= 0 ? 0 : CeilDiv(-first, step);
-    range.end[d] = w.in[d] <= first ? 0 : std::min(CeilDiv(w.in[d] - first, step), w.kernel[d]);
-    const int64_t low = std::max(first, -w.counted[d]);
-    const int64_t high = std::min(first + w.kernel[d], w.in[d] + w.counted_end[d]);
-    range.counted *= std::max<int64_t>(high - low, 0);
-  }
-  return range;
-}
+using Window = PoolWindow<int64_t>;
+using Range = PoolRange<int64_t>;
+using Dims = std::array<int64_t, 3>;
 
 // f(range, output offset within a plane) for every output position, row-major.
 template <class F>
@@ -54,22 +21,7 @@ EBB_INLINE void ForEachWindow(const Window& w, F f) {
   int64_t index = 0;
   for (int64_t d = 0; d < w.out[0]; ++d) {
     for (int64_t h = 0; h < w.out[1]; ++h) {
-      for (int64_t x = 0; x < w.out[2]; ++x) f(RangeAt(w, {d, h, x}), index++);
-    }
-  }
-}
-
-// f(input offset within a plane, position in the window) for what lies inside, row-major.
-template <class F>
-EBB_INLINE void ForEachTap(const Window& w, const Range& r, F f) {
-  for (int64_t kd = r.begin[0]; kd < r.end[0]; ++kd) {
-    const int64_t plane = (r.first[0] + kd * w.dilation[0]) * w.in[1];
-    for (int64_t kh = r.begin[1]; kh < r.end[1]; ++kh) {
-      const int64_t row = (plane + r.first[1] + kh * w.dilation[1]) * w.in[2];
-      const int64_t tap = (kd * w.kernel[1] + kh) * w.kernel[2];
-      for (int64_t kw = r.begin[2]; kw < r.end[2]; ++kw) {
-        f(row + r.first[2] + kw * w.dilation[2], tap + kw);
-      }
+      for (int64_t x = 0; x < w.out[2]; ++x) f(RangeAt(w, Dims{d, h, x}), index++);
     }
   }
 }
@@ -177,44 +129,12 @@ EBB_CLONES void ScaleInPlace(float* y, float scale, int64_t n) {
   for (int64_t c = 0; c < n; ++c) y[c] *= scale;
 }
 
-float Share(const Range& range) {
-  return 1.0f / static_cast<float>(std::max<int64_t>(range.counted, 1));
-}
-
 // ---- Factories.
-
-absl::StatusOr<Window> WindowOf(const Node& node, const Value& x, const Value& y) {
-  Window w;
-  w.batch = x.type.shape[0];
-  w.channels = x.type.shape[1];
-  const size_t rank = x.type.shape.size() - 2;
-  const auto fill = [&](absl::string_view name, size_t from, Dims& to) {
-    const std::vector<int64_t> values = node.attrs.Ints(name);
-    for (size_t d = 0; d < rank && from + d < values.size(); ++d) {
-      to[3 - rank + d] = values[from + d];
-    }
-  };
-  fill("kernel", 0, w.kernel);
-  fill("strides", 0, w.stride);
-  fill("pads", 0, w.pad);
-  fill("dilations", 0, w.dilation);
-  fill("counted_pads", 0, w.counted);
-  fill("counted_pads", rank, w.counted_end);
-  for (size_t d = 0; d < rank; ++d) {
-    w.in[3 - rank + d] = x.type.shape[2 + d];
-    w.out[3 - rank + d] = y.type.shape[2 + d];
-  }
-  if (x.layout != y.layout && !LayoutFree(x.type.shape) && !LayoutFree(y.type.shape)) {
-    return absl::UnimplementedError("pooling on cpu keeps its operand's layout");
-  }
-  const Layout layout = LayoutFree(x.type.shape) ? y.layout : x.layout;
-  w.channels_last = layout == Layout::kChannelsLast;
-  return w;
-}
 
 absl::StatusOr<Kernel> MakeMaxPool(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
-  EBB_ASSIGN_OR_RETURN(const Window w, WindowOf(node, In(graph, node), Out(graph, node)));
+  EBB_ASSIGN_OR_RETURN(const Window w,
+                       PoolWindowOf<int64_t>(node, In(graph, node), Out(graph, node)));
   return MakeKernel([w](const KernelArgs& args) {
     const float* x = InPtr<float>(args);
     float* y = OutPtr<float>(args);
@@ -232,7 +152,8 @@ absl::StatusOr<Kernel> MakeMaxPool(const Graph& graph, const Node& node) {
 
 absl::StatusOr<Kernel> MakeMaxPoolGrad(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
-  EBB_ASSIGN_OR_RETURN(const Window w, WindowOf(node, Out(graph, node), In(graph, node)));
+  EBB_ASSIGN_OR_RETURN(const Window w,
+                       PoolWindowOf<int64_t>(node, Out(graph, node), In(graph, node)));
   return MakeKernel([w](const KernelArgs& args) {
     const Strides in = StridesFor(w, w.in_size());
     const Strides out = StridesFor(w, w.out_size());
@@ -262,7 +183,8 @@ absl::StatusOr<Kernel> MakeMaxPoolGrad(const Graph& graph, const Node& node) {
 
 absl::StatusOr<Kernel> MakeAveragePool(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
-  EBB_ASSIGN_OR_RETURN(const Window w, WindowOf(node, In(graph, node), Out(graph, node)));
+  EBB_ASSIGN_OR_RETURN(const Window w,
+                       PoolWindowOf<int64_t>(node, In(graph, node), Out(graph, node)));
   return MakeKernel([w](const KernelArgs& args) {
     const Strides in = StridesFor(w, w.in_size());
     const Strides out = StridesFor(w, w.out_size());
@@ -278,11 +200,11 @@ absl::StatusOr<Kernel> MakeAveragePool(const Graph& graph, const Node& node) {
           if (w.channels_last) {
             ForEachTap(w, range,
                        [&](int64_t pos, int64_t) { AddScaled(x + pos * width, to, 1.0f, width); });
-            ScaleInPlace(to, Share(range), width);
+            ScaleInPlace(to, PoolShare(range), width);
           } else {
             double sum = 0;
             ForEachTap(w, range, [&](int64_t pos, int64_t) { sum += static_cast<double>(x[pos]); });
-            *to = static_cast<float>(sum) * Share(range);
+            *to = static_cast<float>(sum) * PoolShare(range);
           }
         });
       }
@@ -293,7 +215,8 @@ absl::StatusOr<Kernel> MakeAveragePool(const Graph& graph, const Node& node) {
 
 absl::StatusOr<Kernel> MakeAveragePoolGrad(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
-  EBB_ASSIGN_OR_RETURN(const Window w, WindowOf(node, Out(graph, node), In(graph, node)));
+  EBB_ASSIGN_OR_RETURN(const Window w,
+                       PoolWindowOf<int64_t>(node, Out(graph, node), In(graph, node)));
   return MakeKernel([w](const KernelArgs& args) {
     const Strides in = StridesFor(w, w.in_size());
     const Strides out = StridesFor(w, w.out_size());
@@ -305,7 +228,7 @@ absl::StatusOr<Kernel> MakeAveragePoolGrad(const Graph& graph, const Node& node)
         float* dx = OutPtr<float>(args) + n * in.batch + p * in.channel;
         const float* dy = InPtr<float>(args) + n * out.batch + p * out.channel;
         ForEachWindow(w, [&](const Range& range, int64_t at) {
-          const float share = Share(range);
+          const float share = PoolShare(range);
           ForEachTap(w, range, [&](int64_t pos, int64_t) {
             if (width == 1) {
               dx[pos] += dy[at] * share;

@@ -1,11 +1,10 @@
 // Reductions: ReduceSum, ReduceMean, ReduceMax, ReduceMin and SumTo. Sums run in float over at most
 // 2048 elements a lane and in double over those blocks, always in the same order.
-#include "device/cpu/reduce.h"
-
 #include <algorithm>
 #include <functional>
 
-#include "absl/strings/str_cat.h"
+#include "device/common/reduction.h"
+#include "device/cpu/common.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {
@@ -62,9 +61,9 @@ constexpr int64_t kBlockRows = 128;
 
 // The last kept dimension is contiguous: sums of whole rows of columns, a strip at a time.
 void SumColumns(const Reduction& plan, const float* x, float* y, double scale) {
-  const int64_t width = plan.kept.rank > 0 ? plan.kept.dim[plan.kept.rank - 1] : 1;
+  const int64_t width = plan.kept.rank > 0 ? int64_t{plan.kept.dim[plan.kept.rank - 1]} : 1;
   const bool has_rows = plan.summed.rank > 0;
-  const int64_t rows = has_rows ? plan.summed.dim[plan.summed.rank - 1] : 1;
+  const int64_t rows = has_rows ? int64_t{plan.summed.dim[plan.summed.rank - 1]} : 1;
   const int64_t stride = has_rows ? plan.summed.stride[plan.summed.rank - 1] : 0;
   Walk kept(plan.kept, 1);
   for (int64_t k = 0; k < kept.count(); ++k, kept.Next()) {
@@ -107,65 +106,22 @@ void SumRows(const Reduction& plan, const float* x, float* y, double scale) {
   }
 }
 
-void Append(Reduction::Dims& dims, int64_t dim, int64_t stride, bool merge) {
-  if (merge) {
-    dims.dim[dims.rank - 1] *= dim;
-    dims.stride[dims.rank - 1] = stride;
+// y (kept dimensions, dense) = scale times the sums.
+void SumOver(const Reduction& plan, const float* x, float* y, double scale) {
+  if (plan.summed.count == 0) {
+    std::fill_n(y, plan.kept.count, static_cast<float>(0.0 * scale));
+  } else if (plan.kept.count == 0) {
+    return;
+  } else if (plan.inner_summed) {
+    SumRows(plan, x, y, scale);
   } else {
-    dims.dim[dims.rank] = dim;
-    dims.stride[dims.rank++] = stride;
+    SumColumns(plan, x, y, scale);
   }
-  dims.count *= dim;
-}
-
-// Which dimensions of the input, in memory order, a node sums.
-absl::StatusOr<std::vector<bool>> SummedDims(const Graph& graph, const Node& node) {
-  const Value& x = In(graph, node);
-  const size_t rank = x.type.shape.size();
-  std::vector<bool> summed(rank, false);
-  if (node.op->name == "SumTo") {
-    const Shape& to = Out(graph, node).type.shape;
-    const size_t lead = rank - to.size();
-    for (size_t d = 0; d < rank; ++d) {
-      const bool axis = d < lead || (to[d - lead] == 1 && x.type.shape[d] != 1);
-      if (axis) summed[PhysicalAxis(static_cast<int64_t>(d), rank, x.layout)] = true;
-    }
-  } else {
-    for (const int64_t axis : node.attrs.Ints("axes")) {
-      summed[PhysicalAxis(axis, rank, x.layout)] = true;
-    }
-  }
-  // What stays keeps its memory order, so it must fit the output's.
-  const Value& y = Out(graph, node);
-  const bool same_order = (y.layout == x.layout && y.type.shape.size() == rank) ||
-                          (x.layout == Layout::kPlain && y.layout == Layout::kPlain);
-  if (!same_order) {
-    bool spatial = false;  // does more than N and C survive?
-    for (size_t d = 2; d < rank; ++d) {
-      const int64_t axis = PhysicalAxis(static_cast<int64_t>(d), rank, Layout::kChannelsLast);
-      spatial |= !summed[axis] && x.type.shape[d] != 1;
-    }
-    const bool channels =
-        !summed[PhysicalAxis(1, rank, Layout::kChannelsLast)] && x.type.shape[1] != 1;
-    if (x.layout != Layout::kChannelsLast || (spatial && channels)) {
-      return absl::UnimplementedError(
-          absl::StrCat(node.op->name, " on cpu cannot change the layout of what it keeps"));
-    }
-  }
-  return summed;
-}
-
-absl::StatusOr<Reduction> PlanNode(const Graph& graph, const Node& node) {
-  EBB_ASSIGN_OR_RETURN(const std::vector<bool> summed, SummedDims(graph, node));
-  const Shape shape = PhysicalShape(In(graph, node));
-  bool flags[kMaxRank] = {};
-  std::copy(summed.begin(), summed.end(), flags);
-  return MakeReduction(shape, absl::MakeConstSpan(flags, shape.size()));
 }
 
 absl::StatusOr<Kernel> MakeSum(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
-  EBB_ASSIGN_OR_RETURN(const Reduction plan, PlanNode(graph, node));
+  EBB_ASSIGN_OR_RETURN(const Reduction plan, ReductionOf(graph, node));
   const double scale =
       node.op->name == "ReduceMean" ? 1.0 / static_cast<double>(plan.summed.count) : 1.0;
   return MakeKernel([plan, scale](const KernelArgs& args) {
@@ -208,7 +164,7 @@ struct Smaller {
 
 template <class F>
 absl::StatusOr<Kernel> MakeExtreme(const Graph& graph, const Node& node) {
-  EBB_ASSIGN_OR_RETURN(const Reduction plan, PlanNode(graph, node));
+  EBB_ASSIGN_OR_RETURN(const Reduction plan, ReductionOf(graph, node));
   switch (const DType dtype = In(graph, node).type.dtype; dtype) {
     case DType::kF32:
       return FoldOf<float, float, F>(plan, 0.0f);
@@ -224,7 +180,7 @@ absl::StatusOr<Kernel> MakeExtreme(const Graph& graph, const Node& node) {
 // Integers wrap around.
 template <class F>
 absl::StatusOr<Kernel> IntegerFold(const Graph& graph, const Node& node, uint64_t empty) {
-  EBB_ASSIGN_OR_RETURN(const Reduction plan, PlanNode(graph, node));
+  EBB_ASSIGN_OR_RETURN(const Reduction plan, ReductionOf(graph, node));
   if (In(graph, node).type.dtype == DType::kI32) return FoldOf<int32_t, uint64_t, F>(plan, empty);
   return FoldOf<int64_t, uint64_t, F>(plan, empty);
 }
@@ -239,7 +195,7 @@ absl::StatusOr<Kernel> MakeProd(const Graph& graph, const Node& node) {
     return IntegerFold<std::multiplies<>>(graph, node, 1);
   }
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
-  EBB_ASSIGN_OR_RETURN(const Reduction plan, PlanNode(graph, node));
+  EBB_ASSIGN_OR_RETURN(const Reduction plan, ReductionOf(graph, node));
   return FoldOf<float, double, std::multiplies<>>(plan, 1.0);
 }
 
@@ -288,34 +244,6 @@ constexpr KernelRow kRows[] = {
 };
 
 }  // namespace
-
-Reduction MakeReduction(const Shape& shape, absl::Span<const bool> summed) {
-  Reduction plan;
-  const Shape strides = graph::StridesOf(shape);
-  bool first = true;
-  bool last_summed = false;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    if (shape[d] == 1) continue;
-    const bool merge = !first && summed[d] == last_summed;
-    Append(summed[d] ? plan.summed : plan.kept, shape[d], strides[d], merge);
-    last_summed = summed[d];
-    first = false;
-  }
-  plan.inner_summed = !first && last_summed;
-  return plan;
-}
-
-void SumOver(const Reduction& plan, const float* x, float* y, double scale) {
-  if (plan.summed.count == 0) {
-    std::fill_n(y, plan.kept.count, static_cast<float>(0.0 * scale));
-  } else if (plan.kept.count == 0) {
-    return;
-  } else if (plan.inner_summed) {
-    SumRows(plan, x, y, scale);
-  } else {
-    SumColumns(plan, x, y, scale);
-  }
-}
 
 absl::Span<const KernelRow> ReduceKernels() { return kRows; }
 

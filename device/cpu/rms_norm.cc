@@ -21,7 +21,7 @@ EBB_CLONES void NormalizeRow(const float* x, const float* scale, float* y, int64
 absl::StatusOr<Kernel> MakeRmsNorm(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
-  const Rows rows = RowsOf(In(graph, node).type.shape, node.attrs.Int("axis", 0));
+  const NormRows rows = NormRowsOf(In(graph, node).type.shape, node.attrs.Int("axis", 0));
   const double epsilon = node.attrs.Float("epsilon", 1e-5);
   return MakeKernel([rows, epsilon](const KernelArgs& args) {
     for (int64_t r = 0; r < rows.rows; ++r) {
@@ -52,7 +52,7 @@ EBB_CLONES void GradRow(const float* dy, const float* x, const float* scale, flo
 absl::StatusOr<Kernel> MakeGrad(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
-  const Rows rows = RowsOf(In(graph, node, 1).type.shape, node.attrs.Int("axis", 0));
+  const NormRows rows = NormRowsOf(In(graph, node, 1).type.shape, node.attrs.Int("axis", 0));
   const auto run = [rows](const KernelArgs& args) {
     const int64_t n = rows.size;
     SumOverRows(rows, 1, args, [&](int64_t r, float* part) {

@@ -6,13 +6,6 @@
 
 namespace ebb::device::cpu {
 
-Rows RowsOf(const Shape& x, int64_t axis) {
-  Rows rows;
-  for (size_t d = static_cast<size_t>(axis); d < x.size(); ++d) rows.size *= x[d];
-  rows.rows = NumElements(x) / rows.size;
-  return rows;
-}
-
 namespace {
 
 EBB_CLONES Moments Compute(const float* x, int64_t n, double epsilon) {

@@ -4,17 +4,10 @@
 
 #include <algorithm>
 
+#include "device/common/norm_rows.h"
 #include "device/cpu/common.h"
 
 namespace ebb::device::cpu {
-
-// Contiguous elements that are normalised together.
-struct Rows {
-  int64_t rows = 0;
-  int64_t size = 1;
-};
-// Of the axes from `axis` on.
-Rows RowsOf(const Shape& x, int64_t axis);
 
 struct Moments {
   float mean, inverse;  // inverse = 1 / sqrt(population variance + epsilon)
@@ -23,11 +16,11 @@ Moments MomentsOf(const float* x, int64_t n, double epsilon);
 
 // Outputs 1, ... `sums` of a gradient: sums over rows, one a position of the row. `grad_row(r,
 // part)` does row r and adds its share to `part`, [sums, size]. Needs RowSumsWorkspace().
-inline Bytes RowSumsWorkspace(Rows rows, int64_t sums) {
+inline Bytes RowSumsWorkspace(NormRows rows, int64_t sums) {
   return Bytes(rows.size * sums * static_cast<int64_t>(sizeof(double) + sizeof(float)));
 }
 template <class F>
-void SumOverRows(Rows rows, int64_t sums, const KernelArgs& args, F grad_row) {
+void SumOverRows(NormRows rows, int64_t sums, const KernelArgs& args, F grad_row) {
   constexpr int64_t kBlockRows = 64;
   const int64_t n = sums * rows.size;
   double* const total = static_cast<double*>(args.workspace);

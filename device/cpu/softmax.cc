@@ -4,25 +4,12 @@
 
 #include <algorithm>
 
+#include "device/common/axis_rows.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {
 namespace {
-
-struct Form {
-  int64_t outer = 1;
-  int64_t length = 1;
-  int64_t inner = 1;
-};
-
-Form FormOf(const Shape& shape, int64_t axis) {
-  Form form;
-  form.length = shape[static_cast<size_t>(axis)];
-  for (int64_t d = 0; d < axis; ++d) form.outer *= shape[static_cast<size_t>(d)];
-  for (size_t d = static_cast<size_t>(axis) + 1; d < shape.size(); ++d) form.inner *= shape[d];
-  return form;
-}
 
 EBB_INLINE float RowMax(const float* x, int64_t n) {
   float best[kLanes];
@@ -137,7 +124,7 @@ template <Output kOutput>
 absl::StatusOr<Kernel> MakeSoftmax(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
-  const Form form = FormOf(In(graph, node).type.shape, node.attrs.Int("axis", 0));
+  const AxisForm form = AxisFormOf(In(graph, node).type.shape, node.attrs.Int("axis", 0));
   const Masked masked = node.attrs.Int("zero_masked", 0) != 0 ? Masked::kZero : Masked::kNan;
   return MakeKernel([form, masked](const KernelArgs& args) {
     if (form.length == 0) return absl::OkStatus();
@@ -165,7 +152,7 @@ template <Output kOutput>
 absl::StatusOr<Kernel> MakeGrad(const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
-  const Form form = FormOf(In(graph, node).type.shape, node.attrs.Int("axis", 0));
+  const AxisForm form = AxisFormOf(In(graph, node).type.shape, node.attrs.Int("axis", 0));
   return MakeKernel([form](const KernelArgs& args) {
     for (int64_t o = 0; o < form.outer; ++o) {
       const int64_t at = o * form.length * form.inner;

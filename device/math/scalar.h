@@ -8,7 +8,9 @@
 
 #if defined(__CUDACC__)
 #define EBB_INLINE __host__ __device__ __forceinline__
+#define EBB_NO_UNROLL _Pragma("unroll 1")
 #else
+#define EBB_NO_UNROLL _Pragma("GCC unroll 1")
 #define EBB_INLINE inline __attribute__((always_inline))
 #endif
 
