@@ -51,14 +51,26 @@ inline CudaKernel MakeCudaKernel(
 }
 
 // The families of own kernels, each in a file of its name.
-absl::Span<const CudaKernelRow> UnaryKernels();
+absl::Span<const CudaKernelRow> AdaptiveKernels();
+absl::Span<const CudaKernelRow> BatchNormKernels();
 absl::Span<const CudaKernelRow> BinaryKernels();
-absl::Span<const CudaKernelRow> LogicKernels();
-absl::Span<const CudaKernelRow> MovementKernels();
-absl::Span<const CudaKernelRow> GatherKernels();
-absl::Span<const CudaKernelRow> IndexKernels();
 absl::Span<const CudaKernelRow> ChoiceKernels();
-absl::Span<const CudaKernelRow> RandomKernels();
 absl::Span<const CudaKernelRow> EmbeddingBagKernels();
+absl::Span<const CudaKernelRow> GatherKernels();
+absl::Span<const CudaKernelRow> GroupNormKernels();
+absl::Span<const CudaKernelRow> IndexKernels();
+absl::Span<const CudaKernelRow> LayerNormKernels();
+absl::Span<const CudaKernelRow> LogicKernels();
+absl::Span<const CudaKernelRow> LossKernels();
+absl::Span<const CudaKernelRow> LrnKernels();
+absl::Span<const CudaKernelRow> MetricKernels();
+absl::Span<const CudaKernelRow> MovementKernels();
+absl::Span<const CudaKernelRow> PoolKernels();
+absl::Span<const CudaKernelRow> RandomKernels();
+absl::Span<const CudaKernelRow> ReduceKernels();
+absl::Span<const CudaKernelRow> RmsNormKernels();
+absl::Span<const CudaKernelRow> SoftmaxKernels();
+absl::Span<const CudaKernelRow> UnaryKernels();
+absl::Span<const CudaKernelRow> UpdateKernels();
 
 }  // namespace ebb::device::cuda

@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "device/cuda/kernel.h"
+#include "device/math/divisor.h"
 #include "device/math/scalar.h"
 
 #if defined(__CUDACC__)
@@ -26,6 +27,8 @@ namespace ebb::device::cuda {
 #define EBB_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+// Kernels say that one block a multiprocessor is enough (__launch_bounds__(, 1)): else ptxas spills
+// a few registers for the sake of more blocks.
 inline constexpr int kBlock = 256;              // threads of a block of ForEach and Map
 inline constexpr int64_t kMaxBlocks = 1 << 20;  // of a grid; the rest by striding
 
@@ -66,7 +69,7 @@ EBB_INLINE void Fail(const Launch& at, FaultCode code, int64_t value, int64_t li
 
 #if defined(__CUDACC__)
 template <class F>
-__global__ void __launch_bounds__(kBlock) ForEachKernel(F f, int64_t n) {
+__global__ void __launch_bounds__(kBlock, 1) ForEachKernel(F f, int64_t n) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kBlock;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x; i < n; i += step) f(i);
 }
@@ -124,7 +127,7 @@ inline constexpr int kPackOf = 16 / static_cast<int>(std::max({sizeof(T)...}));
 
 #if defined(__CUDACC__)
 template <int kCount, class F, class Y, class... X>
-__global__ void __launch_bounds__(kBlock) MapKernel(F f, int64_t n, Y* y, const X*... x) {
+__global__ void __launch_bounds__(kBlock, 1) MapKernel(F f, int64_t n, Y* y, const X*... x) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kBlock;
   const int64_t packs = n / kCount;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x;
@@ -238,7 +241,7 @@ __device__ typename F::Sum BlockJoin(const F& f, typename F::Sum sum) {
 }
 
 template <class F>
-__global__ void __launch_bounds__(kBlock) ShortRowsKernel(F f, int64_t rows, int64_t length) {
+__global__ void __launch_bounds__(kBlock, 1) ShortRowsKernel(F f, int64_t rows, int64_t length) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t step = static_cast<int64_t>(gridDim.x) * (kBlock / 32);
   for (int64_t row = static_cast<int64_t>(blockIdx.x) * (kBlock / 32) + threadIdx.x / 32;
@@ -255,7 +258,7 @@ __global__ void __launch_bounds__(kBlock) ShortRowsKernel(F f, int64_t rows, int
 }
 
 template <class F>
-__global__ void __launch_bounds__(kRowBlock) LongRowsKernel(F f, int64_t rows, int64_t length) {
+__global__ void __launch_bounds__(kRowBlock, 1) LongRowsKernel(F f, int64_t rows, int64_t length) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     typename F::Sum sum = f.Zero();
     for (int64_t i = threadIdx.x; i < length; i += kRowBlock) f.Add(sum, row, i);
@@ -324,7 +327,7 @@ absl::Status Rows(const Launch& at, int64_t rows, int64_t length, const F& f) {
 
 // ---- Sums: for every key in [0, keys) a sum over `length` elements, where few long sums would
 // leave most of the GPU idle: elements are cut into chunks, and the chunks' sums, which lie in
-// `partial`, are added in order. F as for Rows, without Each (kEach is not looked at): Add(sum,
+// `partial`, are added as a row. F as for Rows, without Each (kEach is not looked at): Add(sum,
 // key, i). Where neighbouring keys are neighbours in memory (columns of a matrix) say kByColumns:
 // lanes then walk over keys.
 
@@ -360,8 +363,9 @@ struct ChunkRow {
   static constexpr bool kEach = false;
   EBB_INLINE Sum Zero() const { return f.Zero(); }
   EBB_INLINE void Add(Sum& sum, int64_t row, int64_t i) const {
-    const int64_t at = row % chunks * chunk + i;
-    if (at < length) f.Add(sum, row / chunks, at);
+    const int64_t key = row / chunks;
+    const int64_t at = (row - key * chunks) * chunk + i;
+    if (at < length) f.Add(sum, key, at);
   }
   EBB_INLINE void Join(Sum& sum, const Sum& other) const { f.Join(sum, other); }
   EBB_INLINE void Done(int64_t row, const Sum& sum) const {
@@ -374,7 +378,8 @@ struct ChunkRow {
   EBB_INLINE void Each(int64_t, int64_t, const Sum&) const {}
   F f;
   Sum* partial;
-  int64_t chunks, chunk, length;
+  Divisor chunks;
+  int64_t chunk, length;
 };
 
 // One thread a column and chunk: neighbouring threads read neighbouring columns.
@@ -397,15 +402,20 @@ struct ChunkColumn {
   int64_t keys, chunks, chunk, length;
 };
 
+// The chunks' sums of a key, as a row.
 template <class F>
 struct JoinChunks {
-  EBB_INLINE void operator()(int64_t key) const {
-    typename F::Sum sum = partial[key * chunks];
-    for (int64_t c = 1; c < chunks; ++c) f.Join(sum, partial[key * chunks + c]);
-    f.Done(key, sum);
+  using Sum = typename F::Sum;
+  static constexpr bool kEach = false;
+  EBB_INLINE Sum Zero() const { return f.Zero(); }
+  EBB_INLINE void Add(Sum& sum, int64_t key, int64_t c) const {
+    f.Join(sum, partial[key * chunks + c]);
   }
+  EBB_INLINE void Join(Sum& sum, const Sum& other) const { f.Join(sum, other); }
+  EBB_INLINE void Done(int64_t key, const Sum& sum) const { f.Done(key, sum); }
+  EBB_INLINE void Each(int64_t, int64_t, const Sum&) const {}
   F f;
-  const typename F::Sum* partial;
+  const Sum* partial;
   int64_t chunks;
 };
 
@@ -425,7 +435,7 @@ absl::Status Sums(const Launch& at, SumsBy by, int64_t keys, int64_t length, con
           : ForEach(at, keys * chunks,
                     internal::ChunkColumn<F>{f, partial, keys, chunks, chunk, length});
   if (!status.ok() || chunks == 1) return status;
-  return ForEach(at, keys, internal::JoinChunks<F>{f, partial, chunks});
+  return Rows(at, keys, chunks, internal::JoinChunks<F>{f, partial, chunks});
 }
 
 }  // namespace ebb::device::cuda

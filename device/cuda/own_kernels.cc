@@ -10,15 +10,12 @@ using Table = absl::flat_hash_map<absl::string_view, CudaKernelFactory>;
 Table AllKernels() {
   Table table;
   for (const auto rows : {
-           UnaryKernels(),
-           BinaryKernels(),
-           LogicKernels(),
-           MovementKernels(),
-           GatherKernels(),
-           IndexKernels(),
-           ChoiceKernels(),
-           RandomKernels(),
-           EmbeddingBagKernels(),
+           AdaptiveKernels(),     BatchNormKernels(), BinaryKernels(),    ChoiceKernels(),
+           EmbeddingBagKernels(), GatherKernels(),    GroupNormKernels(), IndexKernels(),
+           LayerNormKernels(),    LogicKernels(),     LossKernels(),      LrnKernels(),
+           MetricKernels(),       MovementKernels(),  PoolKernels(),      RandomKernels(),
+           ReduceKernels(),       RmsNormKernels(),   SoftmaxKernels(),   UnaryKernels(),
+           UpdateKernels(),
        }) {
     for (const CudaKernelRow& row : rows) table.emplace(row.op, row.make);
   }
