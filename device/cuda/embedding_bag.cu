@@ -2,6 +2,7 @@
 // indices.
 #include "base/status.h"
 #include "device/common/look_up.h"
+#include "device/cuda/bags.h"
 #include "device/cuda/fill.h"
 #include "device/cuda/segments.h"
 
@@ -39,69 +40,6 @@ CudaKernel Forward(const Bags& s) {
   });
 }
 
-// What the gradient needs to know of a bag.
-struct BagRange {
-  EBB_INLINE bool Has(int64_t i) const { return i >= begin && i < end; }
-  int32_t begin, end;
-  float scale;
-};
-
-// Offsets may be in any order, and an index then in several bags: `unordered` becomes 1.
-template <class I>
-struct LookAtBags {
-  EBB_INLINE void operator()(int64_t b) const {
-    const Bags::Bag bag = bags.At(offsets, b);
-    ranges[b] = {static_cast<int32_t>(bag.begin), static_cast<int32_t>(bag.end), bag.scale};
-    if (b > 0 && bag.begin < bags.Clamped(offsets[b - 1])) *unordered = 1;
-  }
-  Bags bags;
-  const I* offsets;
-  BagRange* ranges;
-  int32_t* unordered;
-};
-
-// The first bag that an index is in, -1 where it is in none.
-struct FindBag {
-  EBB_INLINE void operator()(int64_t i) const {
-    if (*unordered == 0) {
-      const int64_t bag = LastBegunAt(i);
-      bag_of[i] = bag >= 0 && ranges[bag].Has(i) ? static_cast<int32_t>(bag) : -1;
-      return;
-    }
-    int32_t bag = 0;
-    while (bag < bags && !ranges[bag].Has(i)) ++bag;
-    bag_of[i] = bag < bags ? bag : -1;
-  }
-  // Of bags in order the last that begins at i or before.
-  EBB_INLINE int64_t LastBegunAt(int64_t i) const {
-    int64_t low = 0;
-    int64_t high = bags;
-    while (low < high) {
-      const int64_t middle = (low + high) / 2;
-      if (ranges[middle].begin <= i) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low - 1;
-  }
-  const BagRange* ranges;
-  const int32_t* unordered;
-  int32_t* bag_of;
-  int64_t bags;
-};
-
-template <class I>
-struct RowOfBagged {
-  EBB_INLINE int64_t operator()(int64_t i) const {
-    return bag_of[i] < 0 ? -1 : RowOf(indices[i], rows);
-  }
-  const I* indices;
-  const int32_t* bag_of;
-  int64_t rows;
-};
-
 struct BaggedRows {
   EBB_INLINE float Value(int64_t i, int64_t column) const {
     int64_t b = bag_of[i];
@@ -131,22 +69,15 @@ CudaKernel Backward(const Bags& s) {
   return MakeCudaKernel(
       [s, sums](const Launch& at, const KernelArgs& args) {
         EBB_RETURN_IF_ERROR(Fill(at, OutPtr<float>(args), s.rows * s.width, 0.0f));
-        auto* const ranges =
-            reinterpret_cast<BagRange*>(static_cast<char*>(args.workspace) + sums.count());
-        auto* const bag_of = reinterpret_cast<int32_t*>(ranges + s.bags);
-        int32_t* const unordered = bag_of + s.indices;
-        EBB_RETURN_IF_ERROR(Fill(at, unordered, 1, 0));
-        EBB_RETURN_IF_ERROR(
-            ForEach(at, s.bags, LookAtBags<I>{s, InPtr<I>(args, 2), ranges, unordered}));
-        EBB_RETURN_IF_ERROR(ForEach(at, s.indices, FindBag{ranges, unordered, bag_of, s.bags}));
+        const FoundBags found(s, static_cast<char*>(args.workspace) + sums.count());
+        EBB_RETURN_IF_ERROR(FindBags(at, s, InPtr<I>(args, 2), found));
         return SegmentSums(at, s.rows, s.indices, s.width,
-                           RowOfBagged<I>{InPtr<I>(args, 1), bag_of, s.rows},
-                           BaggedRows{InPtr<float>(args), ranges, unordered, bag_of,
-                                      OutPtr<float>(args), s.bags, s.width},
+                           RowOfBagged<I>{InPtr<I>(args, 1), found.bag_of, s.rows},
+                           BaggedRows{InPtr<float>(args), found.ranges, found.unordered,
+                                      found.bag_of, OutPtr<float>(args), s.bags, s.width},
                            args.workspace);
       },
-      sums + Bytes(s.bags * static_cast<int64_t>(sizeof(BagRange)) +
-                   (s.indices + 1) * static_cast<int64_t>(sizeof(int32_t))));
+      sums + FoundBags::Size(s));
 }
 
 // `weight` is the table's shape, `y` the bags'.

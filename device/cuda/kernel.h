@@ -70,6 +70,7 @@ absl::Span<const CudaKernelRow> RandomKernels();
 absl::Span<const CudaKernelRow> ReduceKernels();
 absl::Span<const CudaKernelRow> RmsNormKernels();
 absl::Span<const CudaKernelRow> SoftmaxKernels();
+absl::Span<const CudaKernelRow> SparseAdaptiveKernels();
 absl::Span<const CudaKernelRow> UnaryKernels();
 absl::Span<const CudaKernelRow> UpdateKernels();
 

@@ -20,6 +20,7 @@ set(EBB_CUDA_KERNELS
   reduce.cu
   rms_norm.cu
   softmax.cu
+  sparse_adaptive.cu
   unary.cu
   update.cu)
 list(TRANSFORM EBB_CUDA_KERNELS PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

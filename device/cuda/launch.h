@@ -334,8 +334,8 @@ absl::Status Rows(const Launch& at, int64_t rows, int64_t length, const F& f) {
 enum class SumsBy { kRows, kColumns };
 
 inline constexpr int64_t kSumChunk = 4096;  // elements of one chunk, at least
-inline constexpr int64_t kMaxChunks = 1024;
-inline constexpr int64_t kColumnChunk = 128;
+inline constexpr int64_t kMaxChunks = 4096;
+inline constexpr int64_t kColumnChunk = 64;
 
 // How many chunks `length` elements are cut into; depends on sizes alone.
 constexpr int64_t SumChunks(SumsBy by, int64_t keys, int64_t length) {
@@ -343,7 +343,7 @@ constexpr int64_t SumChunks(SumsBy by, int64_t keys, int64_t length) {
   // Enough work for the largest GPUs without chunks: no more of them than needed.
   const int64_t wanted = by == SumsBy::kRows
                              ? (keys >= 512 ? 1 : 1024 / std::max<int64_t>(keys, 1))
-                             : std::max<int64_t>(1, 65536 / std::max<int64_t>(keys, 1));
+                             : std::max<int64_t>(1, 262144 / std::max<int64_t>(keys, 1));
   return std::clamp<int64_t>(std::min((length + least - 1) / least, wanted), 1, kMaxChunks);
 }
 template <class F>

@@ -14,8 +14,8 @@ Table AllKernels() {
            EmbeddingBagKernels(), GatherKernels(),    GroupNormKernels(), IndexKernels(),
            LayerNormKernels(),    LogicKernels(),     LossKernels(),      LrnKernels(),
            MetricKernels(),       MovementKernels(),  PoolKernels(),      RandomKernels(),
-           ReduceKernels(),       RmsNormKernels(),   SoftmaxKernels(),   UnaryKernels(),
-           UpdateKernels(),
+           ReduceKernels(),       RmsNormKernels(),   SoftmaxKernels(),   SparseAdaptiveKernels(),
+           UnaryKernels(),        UpdateKernels(),
        }) {
     for (const CudaKernelRow& row : rows) table.emplace(row.op, row.make);
   }

@@ -100,17 +100,15 @@ struct JoinSegments {
 
 }  // namespace internal
 
-// row_of as for SortByRow. F has
+// F has
 //   float Value(int64_t position, int64_t column) const;
 //   void Done(int64_t row, int64_t column, float sum) const;   once for every row that has
 //   positions
-// `workspace`: SegmentSumsWorkspace() bytes.
-template <class RowOf, class F>
-absl::Status SegmentSums(const Launch& at, int64_t rows, int64_t count, int64_t columns,
-                         const RowOf& row_of, const F& f, void* workspace) {
+// `sorted` is what SortByRow(workspace) gave; `workspace`: SegmentSumsWorkspace() bytes.
+template <class F>
+absl::Status SumsOfSorted(const Launch& at, int64_t rows, int64_t count, int64_t columns,
+                          const SortKey* sorted, const F& f, void* workspace) {
   if (count == 0 || columns == 0) return absl::OkStatus();
-  const SortKey* sorted = nullptr;
-  EBB_RETURN_IF_ERROR(SortByRow(at, rows, count, row_of, workspace, &sorted));
   auto* const partial = reinterpret_cast<float*>(static_cast<SortKey*>(workspace) + 2 * count);
   const internal::SegmentChunkView view{sorted,          partial, rows, count, SegmentChunk(count),
                                         Divider(columns)};
@@ -118,6 +116,16 @@ absl::Status SegmentSums(const Launch& at, int64_t rows, int64_t count, int64_t 
   EBB_RETURN_IF_ERROR(ForEach(at, threads, internal::SumChunk<F>{view, f}));
   if (SegmentChunks(count) == 1) return absl::OkStatus();
   return ForEach(at, threads, internal::JoinSegments<F>{view, f});
+}
+
+// The same of positions that are not sorted yet; row_of as for SortByRow.
+template <class RowOf, class F>
+absl::Status SegmentSums(const Launch& at, int64_t rows, int64_t count, int64_t columns,
+                         const RowOf& row_of, const F& f, void* workspace) {
+  if (count == 0 || columns == 0) return absl::OkStatus();
+  const SortKey* sorted = nullptr;
+  EBB_RETURN_IF_ERROR(SortByRow(at, rows, count, row_of, workspace, &sorted));
+  return SumsOfSorted(at, rows, count, columns, sorted, f, workspace);
 }
 
 }  // namespace ebb::device::cuda
