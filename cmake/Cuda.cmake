@@ -35,3 +35,28 @@ if(EBB_CUDA STREQUAL ON OR (EBB_CUDA STREQUAL AUTO AND NOT EBB_SANITIZE AND NOT 
     message(STATUS "CUDA device: not built, no CUDA toolkit (nvcc) on PATH")
   endif()
 endif()
+
+# cuDNN through cudnn-frontend: headers only, of the Python package nvidia-cudnn-frontend. Without them the device is
+# built, and refuses convolutions by name.
+set(EBB_CUDNN_FRONTEND "" CACHE PATH "The folder of cudnn_frontend.h; empty: that of this checkout's .venv")
+set(EBB_HAVE_CUDNN OFF)
+if(EBB_HAVE_CUDA)
+  file(GLOB folders ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/include)
+  find_path(EBB_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h HINTS ${EBB_CUDNN_FRONTEND} ${folders} NO_CACHE)
+  find_path(EBB_CUDNN_INCLUDE cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS} NO_CACHE)
+  if(EBB_CUDNN_FRONTEND_INCLUDE AND EBB_CUDNN_INCLUDE)
+    set(EBB_HAVE_CUDNN ON)
+    add_library(ebb_cudnn INTERFACE)
+    target_include_directories(ebb_cudnn SYSTEM INTERFACE ${EBB_CUDNN_FRONTEND_INCLUDE} ${EBB_CUDNN_INCLUDE})
+    message(STATUS "CUDA device: cuDNN by ${EBB_CUDNN_FRONTEND_INCLUDE}")
+  elseif(EBB_CUDNN_FRONTEND)
+    message(FATAL_ERROR "EBB_CUDNN_FRONTEND is ${EBB_CUDNN_FRONTEND}: there is no cudnn_frontend.h in it, or no "
+                        "cudnn.h in the toolkit's include folder")
+  elseif(EBB_CUDA STREQUAL ON)
+    message(FATAL_ERROR "EBB_CUDA=ON needs cuDNN: cudnn.h in the toolkit's include folder, and the headers of "
+                        "cudnn-frontend (scripts/setup --cuda, or -DEBB_CUDNN_FRONTEND=...); use AUTO to build without")
+  else()
+    message(WARNING "CUDA device: built WITHOUT cuDNN, so that it refuses convolutions: cudnn.h or the headers of "
+                    "cudnn-frontend are missing (scripts/setup --cuda fetches the latter)")
+  endif()
+endif()

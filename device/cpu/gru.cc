@@ -5,6 +5,7 @@
 
 #include "device/cpu/recurrent.h"
 #include "device/cpu/vec.h"
+#include "device/math/recurrent.h"
 
 namespace ebb::device::cpu {
 namespace {
@@ -40,9 +41,9 @@ EBB_CLONES void AddProductRow(const float* a, const float* b, float* y, int64_t 
 EBB_CLONES void OutputRow(const float* z, const float* before, float* cand, float* y, int64_t n) {
   EBB_IVDEP
   for (int64_t j = 0; j < n; ++j) {
-    const float c = Tanh(cand[j]);
-    cand[j] = c;
-    y[j] = (1.0f - z[j]) * c + z[j] * before[j];
+    const auto unit = math::GruUnit::Of(z[j], cand[j], before[j]);
+    cand[j] = unit.c;
+    y[j] = unit.y;
   }
 }
 
@@ -121,10 +122,10 @@ EBB_CLONES void CandidateRowBack(const RowBack& row, int64_t n) {
   float *dz = row.dz, *dcand = row.dcand, *dh = row.dh;
   EBB_IVDEP
   for (int64_t j = 0; j < n; ++j) {
-    const float z = zs[j], c = cs[j], d = dh[j] + dy[j];
-    dcand[j] = d * (1.0f - z) * (1.0f - c * c);
-    dz[j] = d * (before[j] - c) * z * (1.0f - z);
-    dh[j] = d * z;
+    const auto slopes = math::GruSlopes::Of(zs[j], cs[j], before[j], dh[j] + dy[j]);
+    dcand[j] = slopes.c;
+    dz[j] = slopes.z;
+    dh[j] = slopes.before;
   }
 }
 
@@ -135,7 +136,7 @@ EBB_CLONES void ResetAfterRowBack(const float* dcand, const float* mixed, const 
   for (int64_t j = 0; j < n; ++j) {
     const float r = reset[j], d = dcand[j];
     dmixed[j] = d * r;
-    dreset[j] = d * mixed[j] * r * (1.0f - r);
+    dreset[j] = math::ResetSlope(r, mixed[j], d);
   }
 }
 
@@ -145,7 +146,7 @@ EBB_CLONES void ResetBeforeRowBack(const float* dmixed, const float* before, con
   EBB_IVDEP
   for (int64_t j = 0; j < n; ++j) {
     const float r = reset[j], d = dmixed[j];
-    dreset[j] = d * before[j] * r * (1.0f - r);
+    dreset[j] = math::ResetSlope(r, before[j], d);
     dh[j] += d * r;
   }
 }

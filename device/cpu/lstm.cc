@@ -4,6 +4,7 @@
 
 #include "device/cpu/recurrent.h"
 #include "device/cpu/vec.h"
+#include "device/math/recurrent.h"
 
 namespace ebb::device::cpu {
 namespace {
@@ -14,14 +15,13 @@ EBB_CLONES void GateRow(float* gates, const int64_t* at, const float* before, fl
   float *in = gates + at[0], *out = gates + at[1], *forget = gates + at[2], *cand = gates + at[3];
   EBB_IVDEP
   for (int64_t j = 0; j < n; ++j) {
-    const float i = Sigmoid(in[j]), o = Sigmoid(out[j]), f = Sigmoid(forget[j]), c = Tanh(cand[j]);
-    const float state = f * before[j] + i * c;
-    in[j] = i;
-    out[j] = o;
-    forget[j] = f;
-    cand[j] = c;
-    cell[j] = state;
-    y[j] = o * Tanh(state);
+    const auto unit = math::LstmUnit::Of(in[j], out[j], forget[j], cand[j], before[j]);
+    in[j] = unit.i;
+    out[j] = unit.o;
+    forget[j] = unit.f;
+    cand[j] = unit.c;
+    cell[j] = unit.cell;
+    y[j] = unit.y;
   }
 }
 
@@ -42,15 +42,13 @@ EBB_CLONES void GateRowBack(const RowBack& row, const int64_t* at, int64_t n) {
   float* dc = row.dc;
   EBB_IVDEP
   for (int64_t j = 0; j < n; ++j) {
-    const float i = in[j], o = out[j], f = forget[j], c = cand[j];
-    const float t = Tanh(cell[j]);
-    const float d = dh[j] + dy[j];
-    const float state = dc[j] + dcell[j] + d * o * (1.0f - t * t);
-    dc[j] = state * f;
-    din[j] = state * c * i * (1.0f - i);
-    dout[j] = d * t * o * (1.0f - o);
-    dforget[j] = state * before[j] * f * (1.0f - f);
-    dcand[j] = state * i * (1.0f - c * c);
+    const auto slopes = math::LstmSlopes::Of(in[j], out[j], forget[j], cand[j], cell[j], before[j],
+                                             dh[j] + dy[j], dc[j] + dcell[j]);
+    dc[j] = slopes.before;
+    din[j] = slopes.i;
+    dout[j] = slopes.o;
+    dforget[j] = slopes.f;
+    dcand[j] = slopes.c;
   }
 }
 

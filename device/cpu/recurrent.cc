@@ -5,19 +5,7 @@
 namespace ebb::device::cpu {
 
 Recurrence Recurrence::Of(const Graph& graph, const Node& node, absl::string_view gates) {
-  const Shape& shape = In(graph, node).type.shape;
-  const std::string order = node.attrs.Str("gates");
-  Recurrence s;
-  s.steps = shape[0];
-  s.batch = shape[1];
-  s.wide = shape[2];
-  s.hidden = s.wide / static_cast<int64_t>(gates.size());
-  s.reverse = node.attrs.Int("reverse", 0) != 0;
-  for (size_t i = 0; i < gates.size(); ++i) {
-    s.at[i] = static_cast<int64_t>(order.find(gates[i])) * s.hidden;
-  }
-  s.threads = OmpThreads();
-  return s;
+  return {RecurrenceForm::Of(graph, node, gates), OmpThreads()};
 }
 
 void Recurrence::Transpose(const float* r, float* rt) const {

@@ -1,30 +1,17 @@
-// What Lstm and Gru share: the sizes of a recurrence, its steps in the order in which they are
-// computed, and the products between them. Private to the kernels.
+// What Lstm and Gru share: the products between the steps of a recurrence. Private to the kernels.
 #pragma once
 
 #include "absl/status/status.h"
+#include "device/common/recurrence.h"
 #include "device/cpu/common.h"
 #include "device/cpu/matmul.h"
 
 namespace ebb::device::cpu {
 
-// T steps of N sequences, H hidden units. Gates are blocks of H of a row of `wide` = G H.
-struct Recurrence {
-  int64_t steps = 0, batch = 0, hidden = 0, wide = 0;
-  bool reverse = false;
-  int64_t at[4] = {};  // where in a row the gates i, o, f, c (or z, r, h) begin
+struct Recurrence : RecurrenceForm {
   int threads = 1;
 
-  // `gates` names the gates, a letter each; input 0 of the node is [T,N,G H].
   static Recurrence Of(const Graph& graph, const Node& node, absl::string_view gates);
-
-  int64_t Step(int64_t k) const { return reverse ? steps - 1 - k : k; }  // the k-th computed
-  int64_t StateSize() const { return batch * hidden; }
-  int64_t WideSize() const { return batch * wide; }
-  // The states before the k-th step: those of the step before, or `initial`, which may be null.
-  const float* Before(const float* states, const float* initial, int64_t k) const {
-    return k > 0 ? states + Step(k - 1) * StateSize() : initial;
-  }
 
   // r^T [H, G H] of r [G H, H]: every step multiplies by it, and a product with a plain matrix
   // takes half the time of one with a transposed.

@@ -6,6 +6,7 @@
 #include <cudnn_frontend.h>
 // NOLINTEND
 
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <unordered_map>
@@ -90,11 +91,13 @@ struct Extents {
   std::vector<int64_t> dim, stride;
 };
 
-std::vector<int64_t> AtLeast2d(std::vector<int64_t> values, size_t before, int64_t filling) {
-  if (values.size() - before == 1) {
-    values.insert(values.begin() + static_cast<std::ptrdiff_t>(before), filling);
-  }
-  return values;
+// One spatial dimension, the value after the first `before`, becomes the last of two.
+std::vector<int64_t> AtLeast2d(const std::vector<int64_t>& values, size_t before, int64_t first) {
+  if (values.size() - before != 1) return values;
+  std::vector<int64_t> result(values.size() + 1, first);
+  std::copy_n(values.begin(), before, result.begin());
+  result.back() = values.back();
+  return result;
 }
 
 Extents ExtentsOf(const std::vector<int64_t>& dims, bool channels_last) {
@@ -336,6 +339,11 @@ absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::OpenOffline(const std::string& rec
     return StatusOf(target.record->deserialize(std::vector<uint8_t>(record.begin(), record.end())));
   }));
   return std::shared_ptr<Cudnn>(std::make_shared<OpenCudnn>(std::move(target), precision));
+}
+
+absl::StatusOr<int64_t> CudnnVersion() {
+  EBB_RETURN_IF_ERROR(OpenLibrary());
+  return static_cast<int64_t>(fe::detail::get_backend_version());
 }
 
 absl::StatusOr<std::string> CudnnRecord(int ordinal) {

@@ -34,6 +34,8 @@ class Cudnn {
 // What workspace a convolution may have: as much as a copy of each operand, and a fixed part.
 Bytes MaxConvolutionWorkspace(const ConvSpec& spec);
 
+// 91900 of cuDNN 9.19.
+absl::StatusOr<int64_t> CudnnVersion();
 // cuDNN's record of the GPU of this number, for OpenOffline.
 absl::StatusOr<std::string> CudnnRecord(int ordinal);
 

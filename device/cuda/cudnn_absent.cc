@@ -18,6 +18,7 @@ absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::Open(const Properties&, Precision)
 absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::OpenOffline(const std::string&, Precision) {
   return Absent();
 }
+absl::StatusOr<int64_t> CudnnVersion() { return Absent(); }
 absl::StatusOr<std::string> CudnnRecord(int) { return Absent(); }
 
 }  // namespace ebb::device::cuda

@@ -75,5 +75,7 @@ absl::Span<const LibraryKernelRow> ConvKernels();
 absl::Span<const LibraryKernelRow> MatmulKernels();
 absl::Span<const LibraryKernelRow> LstmKernels();
 absl::Span<const LibraryKernelRow> GruKernels();
+// Null when no library has a part in the op.
+LibraryKernelFactory FindLibraryKernel(absl::string_view op);
 
 }  // namespace ebb::device::cuda

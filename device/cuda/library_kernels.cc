@@ -8,7 +8,7 @@ using Table = absl::flat_hash_map<absl::string_view, LibraryKernelFactory>;
 
 Table AllKernels() {
   Table table;
-  for (const auto rows : {ConvKernels(), MatmulKernels()}) {
+  for (const auto rows : {ConvKernels(), MatmulKernels(), LstmKernels(), GruKernels()}) {
     for (const LibraryKernelRow& row : rows) table.emplace(row.op, row.make);
   }
   return table;

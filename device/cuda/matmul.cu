@@ -79,10 +79,10 @@ absl::StatusOr<CudaKernel> MakeMatMul(Library& library, const Graph& graph, cons
         absl::Status status;
         plan.ForEachRow([&](const std::array<int64_t, 2>& offset, int64_t out) {
           if (!status.ok()) return;
-          status = product->Enqueue(at, {.a = InPtr<float>(args, 0) + offset[0] * size_a,
-                                         .b = InPtr<float>(args, 1) + offset[1] * size_b,
-                                         .c = OutPtr<float>(args) + out * size_y,
-                                         .workspace = args.workspace});
+          status.Update(product->Enqueue(at, {.a = InPtr<float>(args, 0) + offset[0] * size_a,
+                                              .b = InPtr<float>(args, 1) + offset[1] * size_b,
+                                              .c = OutPtr<float>(args) + out * size_y,
+                                              .workspace = args.workspace}));
         });
         return status;
       },

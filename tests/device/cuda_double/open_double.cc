@@ -7,7 +7,9 @@
 #include "device/cpu/cpu_device.h"
 #include "device/cpu/onednn.h"
 #include "device/cuda/launch.h"
+#include "device/cuda/library.h"
 #include "device/cuda/own_kernels.h"
+#include "tests/device/cuda_double/double_library.h"
 
 namespace ebb::testing {
 namespace {
@@ -51,6 +53,7 @@ KernelMaker MakeByCpu(DoubleApi* api, device::KernelFactory make) {
 
 PlayedBy WhoPlays(absl::string_view op) {
   if (device::cuda::FindOwnKernel(op) != nullptr) return PlayedBy::kOwnKernel;
+  if (device::cuda::FindLibraryKernel(op) != nullptr) return PlayedBy::kOwnKernel;
   if (device::FindCpuKernel(op) == nullptr) return PlayedBy::kNobody;
   return IsOfALibrary(op) ? PlayedBy::kCpu : PlayedBy::kMissing;
 }
@@ -63,8 +66,14 @@ CudaDouble OpenCudaDouble(const CudaDoubleOptions& options) {
   config.graphs = options.graphs;
   config.max_graphs = options.max_graphs;
   config.reserve = Bytes(0);
-  config.find_kernel = [api = result.api.get()](absl::string_view op) -> KernelMaker {
+  config.find_kernel = [api = result.api.get(),
+                        library = MakeDoubleLibrary()](absl::string_view op) -> KernelMaker {
     if (const auto own = device::cuda::FindOwnKernel(op)) return own;
+    if (const auto make = device::cuda::FindLibraryKernel(op)) {
+      return [library, make](const graph::Graph& graph, const graph::Node& node) {
+        return make(*library, graph, node);
+      };
+    }
     const device::KernelFactory make = device::FindCpuKernel(op);
     return make == nullptr ? KernelMaker() : MakeByCpu(api, make);
   };
