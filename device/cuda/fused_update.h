@@ -72,7 +72,7 @@ absl::StatusOr<CudaKernel> FusedUpdate(const Graph& graph, const Node& node, con
   const auto run = [=](const Launch& at, const KernelArgs& args) -> absl::Status {
     const auto* hyper = InPtr<double>(args, 2);
     auto* const now = static_cast<Now*>(args.workspace);
-    if (Rule::kCostly) {
+    if constexpr (Rule::kCostly) {
       EBB_RETURN_IF_ERROR(ForEach(at, 1, internal::WriteNow<Rule>{rule, hyper, now}));
     }
     const internal::ReadNow<Rule> update{rule, hyper, now};

@@ -60,11 +60,12 @@ absl::Status Sweep(const Launch& at, int64_t n, const F& f, X*... x) {
   }
   return LaunchStatus("Sweep");
 #else
-  return EnqueueOnDouble(at.stream, [=] {
+  return EnqueueOnDouble(at.stream, [=, order = OrderOnDouble(at.stream)] {
     const typename F::Uniform uniform = f.Read();
     const int64_t packs = packed ? n / kCount : 0;
-    for (int64_t p = 0; p < packs; ++p) internal::SweepPack<kCount>(f, uniform, p, x...);
-    for (int64_t i = packs * kCount; i < n; ++i) internal::SweepPack<1>(f, uniform, i, x...);
+    const int64_t first = packs * kCount;
+    Loop(order, packs, [&](int64_t p) { internal::SweepPack<kCount>(f, uniform, p, x...); });
+    Loop(order, n - first, [&](int64_t i) { internal::SweepPack<1>(f, uniform, first + i, x...); });
   });
 #endif
 }
