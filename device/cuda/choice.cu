@@ -39,7 +39,7 @@ absl::StatusOr<CudaKernel> MakeTopK(const Graph& graph, const Node& node) {
     return MakeCudaKernel(
         [=](const Launch& at, const KernelArgs& args) {
           const TopKLines<T> lines{InPtr<T>(args), form.size,
-                                   Divider(std::max<int64_t>(form.inner, 1)), k, largest};
+                                   Divisor(std::max<int64_t>(form.inner, 1)), k, largest};
           return TopK(at, form.outer * form.inner, lines, OutPtr<T>(args), OutPtr<int64_t>(args, 1),
                       args.workspace);
         },
@@ -56,8 +56,8 @@ struct Extreme {
   };
   EBB_INLINE Sum Zero() const { return {-1, T(0)}; }
   EBB_INLINE void Add(Sum& sum, int64_t key, int64_t a) const {
-    const auto [o, i] = inner(key);
-    Join(sum, {a, x[(o * size + a) * inner.divisor + i]});
+    const auto [o, i] = Divide(key, inner);
+    Join(sum, {a, x[(o * size + a) * inner + i]});
   }
   EBB_INLINE void Join(Sum& sum, const Sum& other) const {
     if (other.position < 0) return;
@@ -72,7 +72,7 @@ struct Extreme {
   const T* x;
   int64_t* y;
   int64_t size;
-  Divider inner;
+  Divisor inner;
   bool last;
 };
 
@@ -86,7 +86,7 @@ absl::StatusOr<CudaKernel> MakeArg(const Graph& graph, const Node& node) {
     using T = decltype(zero);
     return MakeCudaKernel(
         [=](const Launch& at, const KernelArgs& args) {
-          const Divider inner(std::max<int64_t>(form.inner, 1));
+          const Divisor inner(std::max<int64_t>(form.inner, 1));
           return Sums(
               at, by, keys, form.size,
               Extreme<T, kMax>{InPtr<T>(args), OutPtr<int64_t>(args), form.size, inner, last},
@@ -105,11 +105,11 @@ struct Scan {
   // f(place of an element of a chunk) in the order of summation.
   template <class F>
   EBB_INLINE void ForChunk(int64_t at, F f) const {
-    const auto [rest, i] = inner(at);
-    const auto [o, c] = chunks(rest);
+    const auto [rest, i] = Divide(at, inner);
+    const auto [o, c] = Divide(rest, chunks);
     const int64_t end = (c + 1) * chunk < size ? (c + 1) * chunk : size;
     for (int64_t step = c * chunk; step < end; ++step) {
-      f((o * size + (reverse ? size - 1 - step : step)) * inner.divisor + i);
+      f((o * size + (reverse ? size - 1 - step : step)) * inner + i);
     }
   }
 
@@ -117,7 +117,7 @@ struct Scan {
   T* y;
   Sum* sums;  // of chunks [outer, chunks, inner]; then of what is before them
   int64_t size, chunk;
-  Divider chunks, inner;
+  Divisor chunks, inner;
   bool exclusive, reverse;
 };
 
@@ -135,10 +135,10 @@ struct SumChunks {
 template <class T>
 struct AddUpChunks {
   EBB_INLINE void operator()(int64_t line) const {
-    const auto [o, i] = scan.inner(line);
+    const auto [o, i] = Divide(line, scan.inner);
     typename Scan<T>::Sum before = 0;
-    for (int64_t c = 0; c < scan.chunks.divisor; ++c) {
-      auto& sum = scan.sums[(o * scan.chunks.divisor + c) * scan.inner.divisor + i];
+    for (int64_t c = 0; c < scan.chunks; ++c) {
+      auto& sum = scan.sums[(o * scan.chunks + c) * scan.inner + i];
       const auto own = sum;
       sum = before;
       before += own;
@@ -176,8 +176,8 @@ absl::StatusOr<CudaKernel> MakeCumSum(const Graph& graph, const Node& node) {
           if (lines == 0) return absl::OkStatus();
           const Scan<T> scan{
               InPtr<T>(args),      OutPtr<T>(args), static_cast<Sum*>(args.workspace),
-              form.size,           chunk,           Divider(chunks),
-              Divider(form.inner), exclusive,       reverse};
+              form.size,           chunk,           Divisor(chunks),
+              Divisor(form.inner), exclusive,       reverse};
           EBB_RETURN_IF_ERROR(ForEach(at, lines * chunks, SumChunks<T>{scan}));
           EBB_RETURN_IF_ERROR(ForEach(at, lines, AddUpChunks<T>{scan}));
           return ForEach(at, lines * chunks, ScanChunks<T>{scan});

@@ -13,7 +13,7 @@ namespace {
 template <class I>
 struct SumBag {
   EBB_INLINE void operator()(int64_t at) const {
-    const auto [b, column] = width(at);
+    const auto [b, column] = Divide(at, width);
     const Bags::Bag bag = bags.At(offsets, b);
     float sum = 0;
     for (int64_t i = bag.begin; i < bag.end; ++i) {
@@ -23,7 +23,7 @@ struct SumBag {
     y[at] = bag.scale * sum;
   }
   Bags bags;
-  Divider width;
+  Divisor width;
   const float* weight;
   const I* indices;
   const I* offsets;
@@ -35,7 +35,7 @@ CudaKernel Forward(const Bags& s) {
   return MakeCudaKernel([s](const Launch& at, const KernelArgs& args) {
     if (s.width == 0) return absl::OkStatus();
     return ForEach(at, s.bags * s.width,
-                   SumBag<I>{s, Divider(s.width), InPtr<float>(args), InPtr<I>(args, 1),
+                   SumBag<I>{s, Divisor(s.width), InPtr<float>(args), InPtr<I>(args, 1),
                              InPtr<I>(args, 2), OutPtr<float>(args)});
   });
 }

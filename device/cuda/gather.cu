@@ -10,12 +10,12 @@ namespace {
 template <class I, class Unit>
 struct GatherUnits {
   EBB_INLINE void operator()(int64_t at) const {
-    const auto [slot, unit] = units(at);
-    const auto [outer, i] = count(slot);
+    const auto [slot, unit] = Divide(at, units);
+    const auto [outer, i] = Divide(slot, count);
     const int64_t row = RowOf(indices[i], length);
-    y[at] = row < 0 ? Unit{} : x[(outer * length + row) * units.divisor + unit];
+    y[at] = row < 0 ? Unit{} : x[(outer * length + row) * units + unit];
   }
-  Divider units, count;
+  Divisor units, count;
   int64_t length;
   const I* indices;
   const Unit* x;
@@ -28,7 +28,7 @@ absl::Status RunGather(const Launch& at, const AxisLookUp& form, int64_t row_byt
   const int64_t units = row_bytes / static_cast<int64_t>(sizeof(Unit));
   if (units == 0 || form.count == 0) return absl::OkStatus();
   return ForEach(at, form.outer * form.count * units,
-                 GatherUnits<I, Unit>{Divider(units), Divider(form.count), form.length,
+                 GatherUnits<I, Unit>{Divisor(units), Divisor(form.count), form.length,
                                       InPtr<I>(args, 1), InPtr<Unit>(args), OutPtr<Unit>(args)});
 }
 
@@ -71,17 +71,17 @@ struct RowOfIndex {
 // Columns are the elements of a row in each of the outer parts.
 struct GatheredRows {
   EBB_INLINE float Value(int64_t position, int64_t column) const {
-    const auto [outer, i] = inner(column);
-    return dy[(outer * count + position) * inner.divisor + i];
+    const auto [outer, i] = Divide(column, inner);
+    return dy[(outer * count + position) * inner + i];
   }
   EBB_INLINE void Done(int64_t row, int64_t column, float sum) const {
-    const auto [outer, i] = inner(column);
-    dx[(outer * length + row) * inner.divisor + i] = sum;
+    const auto [outer, i] = Divide(column, inner);
+    dx[(outer * length + row) * inner + i] = sum;
   }
   const float* dy;
   float* dx;
   int64_t count, length;
-  Divider inner;
+  Divisor inner;
 };
 
 template <class I>
@@ -94,7 +94,7 @@ CudaKernel GatherGradOf(const AxisLookUp& form) {
         return SegmentSums(at, form.length, form.count, columns,
                            RowOfIndex<I>{InPtr<I>(args, 1), form.length},
                            GatheredRows{InPtr<float>(args), OutPtr<float>(args), form.count,
-                                        form.length, Divider(form.inner)},
+                                        form.length, Divisor(form.inner)},
                            args.workspace);
       },
       SegmentSumsWorkspace(form.count, form.outer * form.inner));

@@ -32,7 +32,7 @@ struct SliceOffset {
         plan(p),
         per_batch(std::max<int64_t>(p.per_batch, 1)) {}
   EBB_INLINE int64_t operator()(int64_t j) const {
-    int64_t offset = per_batch.Quotient(j) * plan.batch_stride;
+    int64_t offset = j / per_batch * plan.batch_stride;
     for (int k = 0; k < plan.depth; ++k) {
       const int64_t given = indices[j * plan.depth + k];
       const int64_t index = given < 0 ? given + plan.length[k] : given;
@@ -43,7 +43,7 @@ struct SliceOffset {
   }
   const I* indices;
   SlicePointers plan;
-  Divider per_batch;
+  Divisor per_batch;
 };
 
 template <class I>
@@ -63,21 +63,21 @@ template <class Offset>
 struct SliceRow {
   EBB_INLINE int64_t operator()(int64_t j) const {
     const int64_t at = offset(j);
-    return at < 0 ? -1 : size.Quotient(at);
+    return at < 0 ? -1 : at / size;
   }
   Offset offset;
-  Divider size;
+  Divisor size;
 };
 
 template <class Offset, class T>
 struct GatherSlices {
   EBB_INLINE void operator()(int64_t at) const {
-    const auto [j, i] = size(at);
+    const auto [j, i] = Divide(at, size);
     const int64_t from = offset(j);
     y[at] = from < 0 ? T(0) : x[from + i];
   }
   Offset offset;
-  Divider size;
+  Divisor size;
   const T* x;
   T* y;
 };
@@ -89,7 +89,7 @@ CudaKernel GatherOf(const Plan& plan, I index) {
     if (n == 0) return absl::OkStatus();
     const auto offset = OffsetOf(plan, index, args);
     return ForEach(at, n,
-                   GatherSlices<decltype(offset), T>{offset, Divider(plan.slice()), InPtr<T>(args),
+                   GatherSlices<decltype(offset), T>{offset, Divisor(plan.slice()), InPtr<T>(args),
                                                      OutPtr<T>(args)});
   });
 }
@@ -126,7 +126,7 @@ CudaKernel GatherGradOf(const Plan& plan, I index, int64_t elements) {
         if (elements == 0 || CountOf(plan) == 0) return absl::OkStatus();
         const auto offset = OffsetOf(plan, index, args);
         return SegmentSums(at, elements / size, CountOf(plan), size,
-                           SliceRow<std::decay_t<decltype(offset)>>{offset, Divider(size)},
+                           SliceRow<std::decay_t<decltype(offset)>>{offset, Divisor(size)},
                            AddedSlices{InPtr<float>(args), OutPtr<float>(args), size},
                            args.workspace);
       },
@@ -147,13 +147,13 @@ absl::StatusOr<CudaKernel> MakeGatherGrad(const Graph& graph, const Node& node) 
 template <class T>
 struct Update {
   EBB_INLINE void operator()(int64_t at) const {
-    auto [position, i] = size(at);
+    auto [position, i] = Divide(at, size);
     const int64_t row = keys[position].row();
     if (row == rows || (position > 0 && keys[position - 1].row() == row)) return;
-    T* const place = y + row * size.divisor + i;
+    T* const place = y + row * size + i;
     T value = *place;
     for (; position < count && keys[position].row() == row; ++position) {
-      value = ScatterCombined(how, value, updates[keys[position].position() * size.divisor + i]);
+      value = ScatterCombined(how, value, updates[keys[position].position() * size + i]);
     }
     *place = value;
   }
@@ -161,7 +161,7 @@ struct Update {
   const T* updates;
   T* y;
   int64_t rows, count;
-  Divider size;
+  Divisor size;
   ScatterHow how;
 };
 
@@ -178,11 +178,11 @@ CudaKernel ScatterOf(const Plan& plan, I index, ScatterHow how, int64_t elements
         const int64_t rows = elements / size;
         const SortKey* keys = nullptr;
         EBB_RETURN_IF_ERROR(SortByRow(
-            at, rows, count, SliceRow<std::decay_t<decltype(offset)>>{offset, Divider(size)},
+            at, rows, count, SliceRow<std::decay_t<decltype(offset)>>{offset, Divisor(size)},
             args.workspace, &keys));
         return ForEach(
             at, count * size,
-            Update<T>{keys, InPtr<T>(args, 2), OutPtr<T>(args), rows, count, Divider(size), how});
+            Update<T>{keys, InPtr<T>(args, 2), OutPtr<T>(args), rows, count, Divisor(size), how});
       },
       SortWorkspace(count));
 }

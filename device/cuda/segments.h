@@ -40,18 +40,18 @@ struct SegmentChunkView {
     return (c + 1) * chunk < count ? (c + 1) * chunk : count;
   }
   EBB_INLINE float& At(int64_t c, Part part, int64_t column) const {
-    return partial[(2 * c + part) * columns.divisor + column];
+    return partial[(2 * c + part) * columns + column];
   }
   const SortKey* keys;
   float* partial;
   int64_t rows, count, chunk;
-  Divider columns;
+  Divisor columns;
 };
 
 template <class F>
 struct SumChunk {
   EBB_INLINE void operator()(int64_t i) const {
-    const auto [c, column] = view.columns(i);
+    const auto [c, column] = Divide(i, view.columns);
     const int64_t end = view.End(c);
     int64_t position = view.Begin(c);
     bool head = view.GoesOn(position);
@@ -79,7 +79,7 @@ struct SumChunk {
 template <class F>
 struct JoinSegments {
   EBB_INLINE void operator()(int64_t i) const {
-    const auto [first, column] = view.columns(i);
+    const auto [first, column] = Divide(i, view.columns);
     const int64_t end = view.End(first);
     if (!view.GoesOn(end)) return;
     const int64_t row = view.keys[end].row();
@@ -111,7 +111,7 @@ absl::Status SumsOfSorted(const Launch& at, int64_t rows, int64_t count, int64_t
   if (count == 0 || columns == 0) return absl::OkStatus();
   auto* const partial = reinterpret_cast<float*>(static_cast<SortKey*>(workspace) + 2 * count);
   const internal::SegmentChunkView view{sorted,          partial, rows, count, SegmentChunk(count),
-                                        Divider(columns)};
+                                        Divisor(columns)};
   const int64_t threads = SegmentChunks(count) * columns;
   EBB_RETURN_IF_ERROR(ForEach(at, threads, internal::SumChunk<F>{view, f}));
   if (SegmentChunks(count) == 1) return absl::OkStatus();

@@ -16,19 +16,19 @@ struct TileGrid {
         q_count(q_elements),
         p_tiles(std::max<int64_t>((p_elements + kTile - 1) / kTile, 1)),
         q_tiles(std::max<int64_t>((q_elements + kTile - 1) / kTile, 1)),
-        tiles(p_elements * q_elements == 0 ? 0 : batches * p_tiles.divisor * q_tiles.divisor) {}
+        tiles(p_elements * q_elements == 0 ? 0 : batches * p_tiles * q_tiles) {}
 
   struct Tile {
     int64_t batch, p, q;  // its first element
   };
   EBB_INLINE Tile At(int64_t tile) const {
-    const auto [rest, q] = q_tiles(tile);
-    const auto [batch, p] = p_tiles(rest);
+    const auto [rest, q] = Divide(tile, q_tiles);
+    const auto [batch, p] = Divide(rest, p_tiles);
     return {batch, p * kTile, q * kTile};
   }
 
   int64_t p_count, q_count;
-  Divider p_tiles, q_tiles;
+  Divisor p_tiles, q_tiles;
   int64_t tiles;
 };
 

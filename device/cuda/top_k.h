@@ -16,8 +16,8 @@ inline constexpr int64_t kTopKBlock = 256;
 template <class T>
 struct TopKLines {
   EBB_INLINE T Value(int64_t line, int64_t a) const {
-    const auto [o, i] = inner(line);
-    return x[(o * size + a) * inner.divisor + i];
+    const auto [o, i] = Divide(line, inner);
+    return x[(o * size + a) * inner + i];
   }
   EBB_INLINE bool IsBefore(int64_t a, T value, int64_t b, T other) const {
     if (Before(value, other, largest)) return true;
@@ -25,7 +25,7 @@ struct TopKLines {
   }
   const T* x;
   int64_t size;
-  Divider inner;
+  Divisor inner;
   int64_t k;
   bool largest;
 };
@@ -44,7 +44,7 @@ namespace internal {
 template <class T>
 struct RankBlocks {
   EBB_INLINE void operator()(int64_t at) const {
-    const auto [line, a] = size(at);
+    const auto [line, a] = Divide(at, size);
     const int64_t block = a / kTopKBlock;
     const int64_t begin = block * kTopKBlock;
     const int64_t end = begin + kTopKBlock < lines.size ? begin + kTopKBlock : lines.size;
@@ -56,7 +56,7 @@ struct RankBlocks {
     if (place < keep) to[line * room + block * keep + place] = static_cast<int32_t>(a);
   }
   TopKLines<T> lines;
-  Divider size;
+  Divisor size;
   int64_t keep, room;
   int32_t* to;
 };
@@ -65,14 +65,14 @@ struct RankBlocks {
 template <class T>
 struct MergeLists {
   EBB_INLINE void operator()(int64_t at) const {
-    const auto [line, rest] = line_size(at);
-    const auto [list, place] = keep(rest);
+    const auto [line, rest] = Divide(at, line_size);
+    const auto [list, place] = Divide(rest, keep);
     if (place >= Length(list)) return;
     const int32_t* const base = from + line * room;
-    const int64_t a = base[list * keep.divisor + place];
+    const int64_t a = base[list * keep + place];
     const T own = lines.Value(line, a);
     const int64_t other = list ^ 1;
-    const int32_t* const others = base + other * keep.divisor;
+    const int32_t* const others = base + other * keep;
     int64_t low = 0;
     int64_t high = Length(other);
     while (low < high) {
@@ -91,10 +91,10 @@ struct MergeLists {
   EBB_INLINE int64_t Length(int64_t list) const {
     const int64_t left = lines.size - list * width;
     if (left <= 0) return 0;
-    return left < keep.divisor ? left : keep.divisor;
+    return left < keep ? left : static_cast<int64_t>(keep);
   }
   TopKLines<T> lines;
-  Divider line_size, keep;
+  Divisor line_size, keep;
   int64_t width, keep_next, room;
   const int32_t* from;
   int32_t* to;
@@ -103,15 +103,15 @@ struct MergeLists {
 template <class T>
 struct TakeBest {
   EBB_INLINE void operator()(int64_t at) const {
-    const auto [rest, i] = lines.inner(at);
-    const auto [o, j] = k(rest);
-    const int64_t line = o * lines.inner.divisor + i;
+    const auto [rest, i] = Divide(at, lines.inner);
+    const auto [o, j] = Divide(rest, k);
+    const int64_t line = o * lines.inner + i;
     const int64_t a = from[line * room + j];
     values[at] = lines.Value(line, a);
     positions[at] = a;
   }
   TopKLines<T> lines;
-  Divider k;
+  Divisor k;
   int64_t room;
   const int32_t* from;
   T* values;
@@ -131,18 +131,18 @@ absl::Status TopK(const Launch& at, int64_t count, const TopKLines<T>& lines, T*
   int64_t keep = std::min(kTopKBlock, lines.k);
   EBB_RETURN_IF_ERROR(
       ForEach(at, count * lines.size,
-              internal::RankBlocks<T>{lines, Divider(lines.size), keep, room, from}));
+              internal::RankBlocks<T>{lines, Divisor(lines.size), keep, room, from}));
   for (int64_t width = kTopKBlock; width < lines.size; width *= 2) {
     const int64_t lists = (lines.size + width - 1) / width;
     const int64_t keep_next = std::min(2 * width, lines.k);
     EBB_RETURN_IF_ERROR(ForEach(at, count * lists * keep,
-                                internal::MergeLists<T>{lines, Divider(lists * keep), Divider(keep),
+                                internal::MergeLists<T>{lines, Divisor(lists * keep), Divisor(keep),
                                                         width, keep_next, room, from, to}));
     std::swap(from, to);
     keep = keep_next;
   }
   return ForEach(at, count * lines.k,
-                 internal::TakeBest<T>{lines, Divider(lines.k), room, from, values, positions});
+                 internal::TakeBest<T>{lines, Divisor(lines.k), room, from, values, positions});
 }
 
 }  // namespace ebb::device::cuda

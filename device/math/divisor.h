@@ -40,4 +40,13 @@ class Divisor {
   uint64_t reciprocal_ = 0;  // 2^64 / d, rounded up; 0: none is needed
 };
 
+// Of n >= 0.
+struct Divided {
+  int64_t quotient, rest;
+};
+EBB_INLINE Divided Divide(int64_t n, const Divisor& d) {
+  const int64_t quotient = n / d;
+  return {quotient, n - quotient * d};
+}
+
 }  // namespace ebb::device
