@@ -93,7 +93,10 @@ void CopyRow(DType from_type, DType to_type, const std::byte* from, std::byte* t
     case DType::kU8:
     case DType::kBool:
       return ConvertRowTo<uint8_t>(to_type, from, to, count);
+    case DType::kBF16:
+      break;
   }
+  EBB_CHECK(false && "data of a type that only graphs have");
 }
 
 // Rows of arrays; the last is repeated up to the batch size.

@@ -137,6 +137,7 @@ absl::StatusOr<std::vector<int64_t>> ToIndex(const HostTensor& tensor) {
           "index: the array is a mask of bool; save numpy.flatnonzero(mask)");
     case DType::kF32:
     case DType::kF64:
+    case DType::kBF16:
       break;
   }
   return absl::InvalidArgumentError(absl::StrCat(

@@ -46,6 +46,8 @@ std::string DataToText(const HostTensor& tensor) {
     case DType::kU8:
     case DType::kBool:
       return JoinData<uint8_t>(tensor);
+    case DType::kBF16:
+      break;  // constants never are
   }
   return "";
 }

@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<int64_t>> ParseInts(absl::string_view text) {
 
 absl::StatusOr<TensorType> ParseType(absl::string_view text) {
   const size_t bracket = std::min(text.find('['), text.size());
-  const std::optional<DType> dtype = ParseDType(text.substr(0, bracket));
+  const std::optional<DType> dtype = ParseGraphDType(text.substr(0, bracket));
   if (!dtype) return Invalid(absl::StrCat("'", text, "' is no type like f32[2,3]"));
   TensorType type{*dtype, {}};
   if (bracket < text.size()) {
@@ -121,6 +121,8 @@ absl::StatusOr<HostTensor> ParseConstant(const TensorType& type, absl::string_vi
     case DType::kBool:
       Fill<uint8_t>(tensor, numbers);
       break;
+    case DType::kBF16:
+      return Invalid("a constant cannot be bf16; cast one of f32");
   }
   return tensor;
 }

@@ -10,7 +10,8 @@
 namespace ebb::graph {
 namespace {
 
-constexpr std::array<absl::string_view, 6> kNames = {"f32", "f64", "i32", "i64", "u8", "bool"};
+constexpr std::array<absl::string_view, 7> kNames = {"f32", "f64",  "i32", "i64",
+                                                     "u8",  "bool", "bf16"};
 
 // Counts saturate here, so that even eight times as much stays an int64.
 constexpr int64_t kMaxElements = std::numeric_limits<int64_t>::max() / 16;
@@ -25,6 +26,8 @@ Bytes SizeOf(DType dtype) {
     case DType::kF32:
     case DType::kI32:
       return Bytes(4);
+    case DType::kBF16:
+      return Bytes(2);
     case DType::kU8:
     case DType::kBool:
       return Bytes(1);
@@ -38,6 +41,11 @@ absl::string_view Name(DType dtype) {
 }
 
 std::optional<DType> ParseDType(absl::string_view name) {
+  const std::optional<DType> dtype = ParseGraphDType(name);
+  return dtype == DType::kBF16 ? std::nullopt : dtype;
+}
+
+std::optional<DType> ParseGraphDType(absl::string_view name) {
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] == name) return static_cast<DType>(i);
   }

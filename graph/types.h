@@ -14,12 +14,19 @@
 
 namespace ebb::graph {
 
-enum class DType : uint8_t { kF32, kF64, kI32, kI64, kU8, kBool };
+// kBF16 (the upper half of an f32) is what mixed precision makes of activations; data, weights and
+// constants never have it.
+enum class DType : uint8_t { kF32, kF64, kI32, kI64, kU8, kBool, kBF16 };
 
 Bytes SizeOf(DType dtype);
-absl::string_view Name(DType dtype);  // "f32", "f64", "i32", "i64", "u8", "bool"
+absl::string_view Name(DType dtype);  // "f32", "f64", "i32", "i64", "u8", "bool", "bf16"
+// The types that data and models come in: all but bf16.
 std::optional<DType> ParseDType(absl::string_view name);
-constexpr bool IsFloat(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF64; }
+// All of them.
+std::optional<DType> ParseGraphDType(absl::string_view name);
+constexpr bool IsFloat(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kBF16;
+}
 
 // Row-major dimensions; rank 0 is a scalar. Every dimension is known and >= 0.
 using Shape = absl::InlinedVector<int64_t, 4>;

@@ -76,6 +76,7 @@ auto VisitDType(DType dtype, F&& fn) {
       return fn(int64_t{});
     case DType::kU8:
     case DType::kBool:
+    case DType::kBF16:  // host tensors never are
       break;
   }
   return fn(uint8_t{});

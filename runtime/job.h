@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "data/dataset.h"
 #include "graph/graph.h"
+#include "graph/mixed_precision.h"
 #include "graph/training.h"
 #include "model/import.h"
 #include "model/init.h"
@@ -136,6 +137,7 @@ struct JobSpec {
   graph::OptimizerSpec optimizer;
   std::vector<graph::ParamGroup> groups;
   graph::ClipSpec clip;
+  graph::Precision precision = graph::Precision::kFp32;
   std::optional<double> ema_decay;  // averages are evaluated, and are the result
   ScheduleSpec schedule;
   EvaluateSpec evaluate;

@@ -93,6 +93,8 @@ absl::StatusOr<Kernel> MakePad(const Graph& graph, const Node& node) {
     case DType::kU8:
     case DType::kBool:
       break;
+    case DType::kBF16:
+      return BadType(node, x.type.dtype);
   }
   return PadOf<uint8_t>(copy, n, value);
 }

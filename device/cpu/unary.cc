@@ -66,6 +66,7 @@ Kernel CastFrom(DType to, int64_t n) {
     case DType::kU8:
       return CastKernel<From, uint8_t>(n, false);
     case DType::kBool:
+    case DType::kBF16:
       break;
   }
   return CastKernel<From, uint8_t>(n, true);
@@ -74,6 +75,7 @@ Kernel CastFrom(DType to, int64_t n) {
 absl::StatusOr<Kernel> MakeCast(const Graph& graph, const Node& node) {
   const int64_t n = OutElements(graph, node);
   const DType to = Out(graph, node).type.dtype;
+  if (to == DType::kBF16) return BadType(node, to);
   switch (In(graph, node).type.dtype) {
     case DType::kF32:
       return CastFrom<float>(to, n);
@@ -86,6 +88,8 @@ absl::StatusOr<Kernel> MakeCast(const Graph& graph, const Node& node) {
     case DType::kU8:
     case DType::kBool:
       break;
+    case DType::kBF16:
+      return BadType(node, DType::kBF16);
   }
   return CastFrom<uint8_t>(to, n);
 }

@@ -15,10 +15,6 @@
 namespace ebb::device {
 namespace cuda {
 
-// Chooses and prepares the kernel of a node.
-using KernelMaker =
-    std::function<absl::StatusOr<CudaKernel>(const graph::Graph& graph, const graph::Node& node)>;
-
 struct CudaConfig {
   std::shared_ptr<Api> api;
   // The maker of an op's kernels; an empty function when there is none.

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "device/cuda/bf16.h"
 
 namespace ebb::device::cuda {
 namespace {
@@ -33,7 +34,8 @@ absl::StatusOr<std::unique_ptr<CudaProgram>> CudaProgram::Make(const graph::Grap
       return absl::UnimplementedError(
           absl::StrCat(where, ": op ", node.op->name, " has no kernel on device cuda"));
     }
-    absl::StatusOr<CudaKernel> kernel = make(graph, node);
+    absl::StatusOr<CudaKernel> kernel =
+        TouchesBf16(graph, node) ? MakeRounded(graph, node, make) : make(graph, node);
     if (!kernel.ok()) return Annotate(kernel.status(), where);
     names.push_back(where);
     program->steps_.push_back({.name = std::move(where),

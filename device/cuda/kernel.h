@@ -37,6 +37,7 @@ struct CudaKernel {
   Bytes workspace;
 };
 
+using KernelMaker = std::function<absl::StatusOr<CudaKernel>(const Graph& graph, const Node& node)>;
 using CudaKernelFactory = absl::StatusOr<CudaKernel> (*)(const Graph& graph, const Node& node);
 struct CudaKernelRow {
   absl::string_view op;

@@ -4,6 +4,7 @@
 set(EBB_CUDA_KERNELS
   adaptive.cu
   batch_norm.cu
+  bf16.cu
   binary.cu
   choice.cu
   conv.cu

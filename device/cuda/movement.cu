@@ -75,6 +75,7 @@ absl::StatusOr<CudaKernel> FillAndCopy(const Graph& graph, const Node& node,
       return FillAndCopy(copy, n, static_cast<int64_t>(value));
     case DType::kU8:
     case DType::kBool:
+    case DType::kBF16:  // nodes of bf16 do not come here
       break;
   }
   return FillAndCopy(copy, n, static_cast<uint8_t>(value));

@@ -67,6 +67,7 @@ CudaKernel CastFrom(DType to, int64_t n) {
     case DType::kU8:
       return CastBy<From, uint8_t, ConvertTo<From, uint8_t>>(n);
     case DType::kBool:
+    case DType::kBF16:  // nodes of bf16 do not come here
       break;
   }
   return CastBy<From, uint8_t, IsNotZero<From>>(n);
@@ -86,6 +87,7 @@ absl::StatusOr<CudaKernel> MakeCast(const Graph& graph, const Node& node) {
       return CastFrom<int64_t>(to, n);
     case DType::kU8:
     case DType::kBool:
+    case DType::kBF16:
       break;
   }
   return CastFrom<uint8_t>(to, n);

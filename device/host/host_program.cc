@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "device/host/bf16.h"
 
 namespace ebb::device {
 namespace {
@@ -31,7 +32,8 @@ absl::StatusOr<std::unique_ptr<HostProgram>> HostProgram::Make(
       return absl::UnimplementedError(
           absl::StrCat(where, ": op ", node.op->name, " has no kernel on device ", kind));
     }
-    absl::StatusOr<Kernel> kernel = make(graph, node);
+    absl::StatusOr<Kernel> kernel =
+        TouchesBf16(graph, node) ? MakeRounded(graph, node, make) : make(graph, node);
     if (!kernel.ok()) return Annotate(kernel.status(), where);
     program->steps_.push_back({.name = where,
                                .kernel = *std::move(kernel),

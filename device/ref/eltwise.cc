@@ -243,6 +243,8 @@ absl::StatusOr<Kernel> ForAny(DType dtype, Body body) {
       return body(uint8_t());
     case DType::kBool:
       return body(bool());
+    case DType::kBF16:
+      break;
   }
   return absl::InternalError("unknown element type");
 }

@@ -28,10 +28,10 @@ void ScaleAttrs(AttrReader& attrs) {
 
 absl::StatusOr<Types> CastShape(const ShapeContext& context) {
   AttrReader attrs(context.attrs);
-  const std::string to = attrs.Word("to", {"f32", "f64", "i32", "i64", "u8", "bool"});
+  const std::string to = attrs.Word("to", {"f32", "f64", "i32", "i64", "u8", "bool", "bf16"});
   EBB_RETURN_IF_ERROR(attrs.Finish());
   EBB_ASSIGN_OR_RETURN(const TensorType* x, Required(context, 0, "x", Kind::kAny));
-  return Output(ParseDType(to).value(), x->shape);
+  return Output(ParseGraphDType(to).value(), x->shape);
 }
 
 // ---- Gradients that are composed. Each sets the gradient of input 0 from dy and x or y.

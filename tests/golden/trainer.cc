@@ -105,15 +105,19 @@ absl::StatusOr<std::unique_ptr<Trainer>> Trainer::Make(device::Device& device,
                                                        const std::string& onnx,
                                                        const Arrays& arrays,
                                                        const graph::OptimizerSpec& optimizer,
-                                                       testing::Placement placement) {
+                                                       testing::Placement placement,
+                                                       graph::Precision precision) {
   std::unique_ptr<Trainer> trainer(new Trainer(device, arrays));
-  EBB_RETURN_IF_ERROR(trainer->Build(onnx, optimizer, placement));
+  EBB_RETURN_IF_ERROR(trainer->Build(onnx, optimizer, placement, precision));
   return trainer;
 }
 
 absl::Status Trainer::Build(const std::string& onnx, const graph::OptimizerSpec& optimizer,
-                            testing::Placement placement) {
+                            testing::Placement placement, graph::Precision precision) {
   EBB_ASSIGN_OR_RETURN(model_, Import(onnx, arrays_));
+  if (precision == graph::Precision::kBf16) {
+    EBB_ASSIGN_OR_RETURN(model_.graph, graph::ToMixedPrecision(model_.graph));
+  }
   options_.optimizer = optimizer;
   options_.loss = LossOf(arrays_);
   options_.metrics = {{graph::MetricKind::kLoss, 1}};

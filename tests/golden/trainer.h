@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "device/device.h"
+#include "graph/mixed_precision.h"
 #include "graph/training.h"
 #include "model/import.h"
 #include "tests/testing/run_graph.h"
@@ -42,7 +43,8 @@ class Trainer {
                                                        const std::string& onnx,
                                                        const Arrays& arrays,
                                                        const graph::OptimizerSpec& optimizer,
-                                                       testing::Placement placement);
+                                                       testing::Placement placement,
+                                                       graph::Precision precision = {});
 
   // One step on batch `step` % 4 (step from 0); returns the loss.
   absl::StatusOr<double> Step(int step, double learning_rate);
@@ -56,7 +58,7 @@ class Trainer {
  private:
   Trainer(device::Device& device, const Arrays& arrays) : device_(device), arrays_(arrays) {}
   absl::Status Build(const std::string& onnx, const graph::OptimizerSpec& optimizer,
-                     testing::Placement placement);
+                     testing::Placement placement, graph::Precision precision);
   absl::Status Feed(const graph::Graph& graph, testing::GraphRunner& runner, int batch) const;
 
   device::Device& device_;

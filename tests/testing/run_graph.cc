@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/philox.h"
 #include "base/status.h"
 #include "graph/liveness.h"
@@ -239,6 +240,8 @@ void ForType(DType dtype, Body body) {
       return body(uint8_t());
     case DType::kBool:
       return body(uint8_t());
+    case DType::kBF16:
+      EBB_CHECK(false && "a host tensor of bf16");
   }
 }
 
