@@ -244,7 +244,8 @@ TEST_F(ImagesTest, AFileThatIsDamagedLaterEndsItsOwnJobOnly) {
   const Json ended = EbbJson({"show", job});
   EXPECT_EQ(ended["state"], "failed");
   EXPECT_EQ(ended["reason"], "data");
-  EXPECT_THAT(ended["message"].get<std::string>(), HasSubstr("\"red/1.png\": PNG:"));
+  EXPECT_THAT(ended["message"].get<std::string>(),
+              HasSubstr("\"red/1.png\": the file has been changed since the job was submitted"));
   EXPECT_EQ(Ebb({"watch", other}).code, 0);
 }
 
