@@ -1,8 +1,10 @@
 // cuDNN's plans for convolutions on an H200, made where there is no GPU: from the record in
 // device/cuda/profiles. Skipped where cuDNN's library is not.
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
+#include "absl/strings/match.h"
 #include "base/units.h"
 #include "device/common/channels_last.h"
 #include "device/cuda/cudnn.h"
@@ -128,7 +130,7 @@ TEST_F(CudaPlans, AreThereForAllConvolutionsOfResNet50) {
   for (const Precision precision : kPrecisions) {
     PlanningLibrary library(Open(precision));
     int convolutions = 0;
-    for (const Node& node : graph->nodes()) {
+    for (const Node& node : graph->nodes) {
       if (!absl::StartsWith(node.op->name, "Conv")) continue;
       const LibraryKernelFactory make = FindLibraryKernel(node.op->name);
       ASSERT_NE(make, nullptr);
