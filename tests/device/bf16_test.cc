@@ -4,13 +4,14 @@
 
 #include <cmath>
 #include <limits>
-#include <set>
+#include <string>
 
 #include "device/device.h"
 #include "graph/op.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
 #include "tests/testing/run_graph.h"
+#include "tests/testing/test_device.h"
 
 namespace ebb::testing {
 namespace {
@@ -33,7 +34,7 @@ TEST(Bf16, RoundsToNearestAndTiesToEven) {
 }
 
 TEST(Bf16, AnOpOfRoundedOperandsIsTheRoundedResultOfThem) {
-  for (const char* name : {"cpu", "ref"}) {
+  for (const std::string& name : TestDevices({"cpu", "ref"})) {
     SCOPED_TRACE(name);
     const auto device = device::OpenDevice(name, {});
     ASSERT_TRUE(device.ok()) << device.status();

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/golden/trainer.h"
+#include "tests/testing/test_device.h"
 
 namespace ebb {
 namespace {
@@ -23,7 +24,7 @@ class MixedPrecision : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(MixedPrecision, TwentyStepsStayNearFloat64) {
   const golden::Arrays arrays = golden::ReadArrays(absl::StrCat(GetParam(), ".npz"));
-  const auto device = device::OpenDevice("cpu", {.threads_per_stream = 1});
+  const auto device = device::OpenDevice(testing::TestDevice("cpu"), {.threads_per_stream = 1});
   ASSERT_TRUE(device.ok()) << device.status();
   const std::vector<double> options = ToDoubles(arrays.at("adamw/options"));
   const auto make = [&](graph::Precision precision) {
