@@ -10,7 +10,7 @@ namespace ebb {
 struct DeviceSpec {
   std::string kind;     // "cpu", "cuda", "sim", "ref"
   std::string name;     // the hardware's own name
-  Bytes memory;         // physical memory of the device
+  Bytes memory;         // of the device: what a pool may take
   Bytes granule;        // unit in which memory is mapped
   Bytes alignment;      // every tensor starts at a multiple of this
   int parallelism = 1;  // steps that can really execute at once (cores / threads a stream, ...)

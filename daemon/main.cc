@@ -35,6 +35,7 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr int kExitTaken = 3;
+constexpr int kExitDeviceLost = 4;  // only a new process can use the device
 constexpr absl::Duration kLongestStop = absl::Seconds(10);
 
 // Signals that end the daemon are taken by one thread only, the main one.
@@ -94,6 +95,13 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
   options.policy = config.policy;
   options.co_run = config.co_run;
   options.max_in_flight = config.max_in_flight;
+  // Nothing is written any more: what device memory held is lost, and jobs begin again from what
+  // was complete before.
+  options.on_device_lost = [](const absl::Status& why) {
+    Log(LogLevel::kError, "ebbd: the device is lost to this process: %s; start it again",
+        why.message());
+    std::_Exit(kExitDeviceLost);
+  };
   // What a simulated device stages takes nothing of this host, unless its size is being tried.
   if (device->spec().computes || config.host_memory > Bytes(0)) {
     options.host_budget = resolver.budget();

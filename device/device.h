@@ -59,7 +59,19 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual const DeviceSpec& spec() const = 0;
+  // Not OK once nothing of this process can use the device again. From then on every event is
+  // complete and has this status, and what device memory holds is lost: only a new process helps.
+  virtual absl::Status Health() const { return absl::OkStatus(); }
+  // Memory of the device that no pool can have, as its driver counts it now: context, modules and
+  // plans, and what other processes hold. Zero where the pool is the host's memory.
+  virtual Bytes Outside() const { return Bytes(0); }
   virtual memory::GranuleSource& granules() = 0;
+
+  // Memory of the host that copies to and from the device do not wait for: page-locked where that
+  // makes a difference; zero at first. Addresses alone on a device that computes nothing.
+  // ResourceExhausted when there is none. Takes its time: not while steps run.
+  virtual absl::StatusOr<char*> AllocateHost(Bytes bytes) = 0;
+  virtual void FreeHost(char* memory, Bytes bytes) = 0;  // as it was allocated
 
   // Rewrites a graph into the form that the device runs best (physical layouts, fusions). Same
   // values under the same names for all inputs, parameters, states and metrics, in plain layout.

@@ -14,7 +14,11 @@ class ForwardingDevice : public Device {
   explicit ForwardingDevice(std::unique_ptr<Device> inner) : inner_(std::move(inner)) {}
 
   const DeviceSpec& spec() const override { return inner_->spec(); }
+  absl::Status Health() const override { return inner_->Health(); }
+  Bytes Outside() const override { return inner_->Outside(); }
   memory::GranuleSource& granules() override { return inner_->granules(); }
+  absl::StatusOr<char*> AllocateHost(Bytes bytes) override { return inner_->AllocateHost(bytes); }
+  void FreeHost(char* memory, Bytes bytes) override { inner_->FreeHost(memory, bytes); }
   absl::StatusOr<graph::Graph> Lower(graph::Graph graph) const override {
     return inner_->Lower(std::move(graph));
   }

@@ -64,6 +64,11 @@ Pool::Pool(GranuleSource* source, Bytes budget)
 
 Pool::~Pool() { EBB_CHECK(regions_.empty()); }
 
+absl::Status Pool::TakeAll() {
+  absl::StatusOr<std::unique_ptr<Region>> all = Create("all", budget_);
+  return all.status();
+}
+
 absl::StatusOr<std::unique_ptr<Region>> Pool::Create(std::string name, Bytes size, Bytes capacity) {
   EBB_CHECK(size >= Bytes(0));
   if (capacity == Bytes(0)) capacity = std::max(budget_, granule());

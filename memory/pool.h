@@ -46,6 +46,9 @@ class Pool {
   // default: the budget). kResourceExhausted says how much is asked for and how much is free.
   absl::StatusOr<std::unique_ptr<Region>> Create(std::string name, Bytes size,
                                                  Bytes capacity = Bytes(0));
+  // Has all of the budget's memory once, for sources that keep what they have had: no change of a
+  // region can fail for want of it later. kResourceExhausted says what there is.
+  absl::Status TakeAll();
   Bytes budget() const { return budget_; }
   Bytes used() const { return used_; }
   Bytes free() const { return budget_ - used_; }

@@ -15,6 +15,7 @@
 #include "memory/lane.h"
 #include "memory/pool.h"
 #include "runtime/board.h"
+#include "runtime/host_buffer.h"
 #include "runtime/judge.h"
 #include "runtime/metric_sums.h"
 #include "runtime/prepare.h"
@@ -30,8 +31,8 @@ struct StepRun {
   int slot = -1;
   bool staged = false;
   int64_t valid = 0;
-  bool ahead = false;         // its batch is in ActiveJob::ahead, or on its way there
-  std::vector<char> metrics;  // host copy of the program's metrics, written by the device
+  bool ahead = false;                   // its batch is in ActiveJob::ahead, or on its way there
+  std::unique_ptr<HostBuffer> metrics;  // host copy of the program's, written by the device
 };
 
 struct ActiveJob {
@@ -87,7 +88,6 @@ struct ActiveJob {
   } hunger;
 
   MetricSums step_sums, epoch_sums, eval_sums;
-  std::vector<std::vector<char>> spare_metrics;  // StepRun::metrics of steps that are complete
   absl::Time started = absl::InfinitePast();
   // On the device's clock.
   std::optional<Micros> first_start;  // of its first launch

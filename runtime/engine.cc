@@ -35,6 +35,9 @@ class EngineImpl final : public Engine {
   }
 
   absl::StatusOr<JobId> Submit(JobSpec spec) override {
+    if (const absl::Status health = device_->Health(); !health.ok()) {
+      return absl::UnavailableError(absl::StrCat("the device is lost: ", health.message()));
+    }
     if (spec.batch_auto) {
       EBB_ASSIGN_OR_RETURN(spec.batch_size, AutoBatch(spec, Present(), *device_, options_.quantum));
     }
@@ -48,7 +51,7 @@ class EngineImpl final : public Engine {
         *prepared, device_->spec(), options_.memory,
         prepared->spec.max_in_flight > 0 ? prepared->spec.max_in_flight : options_.max_in_flight);
     EBB_RETURN_IF_ERROR(TakeHost(prepared.get()));
-    EBB_RETURN_IF_ERROR(AllocateHost(device_->spec(), prepared.get()));
+    EBB_RETURN_IF_ERROR(AllocateHost(*device_, prepared.get()));
     prepared->spec.abandoned = nullptr;
     JobId id;
     if (!loop_.Call([&] { id = loop_.Submit(std::move(prepared)); })) return Stopped();
@@ -129,8 +132,11 @@ class EngineImpl final : public Engine {
         job->feed == nullptr ? "what the job stages and leaves as its result"
                              : "what the job is fed, stages and leaves as its result"));
     // Where the host has no room for its state, the job may still run with all of it resident.
-    const bool needs_image = device_->spec().computes && job->ladder.size() > 1;
-    if (needs_image && !job->host_share->Grow(job->resident.bytes).ok()) job->ladder.resize(1);
+    if (device_->spec().computes && job->NeedsImage(device_->spec())) {
+      const absl::Status status = job->host_share->Grow(job->resident.bytes, "its state");
+      if (!status.ok()) job->ladder.resize(1);
+      if (job->NeedsImage(device_->spec())) EBB_RETURN_IF_ERROR(status);
+    }
     return CheckFits(*job, Alone(), *device_, options_.quantum);
   }
 
@@ -172,7 +178,8 @@ class EngineImpl final : public Engine {
     for (EngineLoop::Behind& other : others) {
       EBB_RETURN_IF_ERROR(
           Deepen(other.base, LadderDepth::kStreamed, *device_, options, &other.ladder));
-      EBB_ASSIGN_OR_RETURN(auto image, AllocateImage(device_->spec(), other.base.layout.bytes));
+      EBB_ASSIGN_OR_RETURN(std::shared_ptr<HostBuffer> image,
+                           HostBuffer::Create(*device_, other.base.layout.bytes));
       loop_.Call([&] {
         loop_.AddLevels(other.id, LadderDepth::kStreamed, std::move(other.ladder),
                         std::move(image));

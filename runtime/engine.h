@@ -35,6 +35,9 @@ struct EngineOptions {
   // What jobs may take of the host's memory, shared with whoever loads their files; none: no limit.
   std::optional<HostBudget> host_budget;
   CoRunMode co_run = CoRunMode::kAuto;
+  // Null, or called on the engine's thread once when the device is lost to this process, before any
+  // job is told. Whoever has a process to end ends it there; else all jobs fail.
+  std::function<void(const absl::Status& why)> on_device_lost;
   // Null, or called on the engine's thread for every launch in the order in which it learns of
   // them. Must not call the engine.
   std::function<void(const LaunchReport&)> on_launch;
@@ -76,6 +79,7 @@ struct MemoryReport {
   std::map<std::string, Bytes> classes;
   std::vector<LaneReport> lanes;
   std::vector<JobMemoryReport> jobs;
+  Bytes outside;  // the device's own, beside the pool: context, modules, plans, other processes
   std::map<std::string, Bytes> host;  // host memory by class: data sets, results, staging, ...
 };
 

@@ -116,13 +116,15 @@ void EngineLoop::CopyImage(ActiveJob& job, ImageWay way, char* image, Bytes unti
 void EngineLoop::Upload(ActiveJob& job) {
   job.uploaded = false;
   std::shared_ptr<std::vector<char>> first;
+  const DeviceSpec& spec = device_->spec();
   char* image = nullptr;
-  if (job.image_is_fresh || !device_->spec().computes) {
+  if (job.image_is_fresh || !spec.computes || !spec.host_memory) {
     image = job.prepared->host_image->base();
   } else {
-    first = std::make_shared<std::vector<char>>(InitialImage(*job.prepared));
+    first = std::make_shared<std::vector<char>>(job.prepared->resident.bytes.count());
     image = first->data();
   }
+  if (spec.computes && !job.image_is_fresh) MakeInitialImage(*job.prepared, image);
   job.prepared->weights.clear();  // the image has them
   CopyImage(job, ImageWay::kUp, image, job.prepared->resident.bytes);
   AfterCopies(job, [this, first](ActiveJob& job) {
@@ -224,7 +226,7 @@ std::vector<MetricPoint> EngineLoop::Measure(ActiveJob& job, const StepRun& run,
   const StepProgram& step = *job.prepared->programs()[static_cast<int>(run.item.kind)];
   const auto& offsets = job.prepared->resident.metric_offsets[static_cast<int>(run.item.kind)];
   if (job.prepared->spec.predict) {
-    KeepPredictions(run.metrics, offsets, run.item.batch, run.valid, job.prepared.get());
+    KeepPredictions(run.metrics->bytes(), offsets, run.item.batch, run.valid, job.prepared.get());
     return points;
   }
   const int64_t steps_done = run.item.step + (trains ? 1 : 0);
@@ -241,12 +243,12 @@ std::vector<MetricPoint> EngineLoop::Measure(ActiveJob& job, const StepRun& run,
     add(prefix, values);
   };
   if (trains) {
-    job.step_sums.Add(step, run.metrics, offsets, run.valid);
+    job.step_sums.Add(step, run.metrics->bytes(), offsets, run.valid);
     add_with_loss("train", job.step_sums.Take());
-    job.epoch_sums.Add(step, run.metrics, offsets, run.valid);
+    job.epoch_sums.Add(step, run.metrics->bytes(), offsets, run.valid);
     if (run.item.last_of_epoch) add("epoch", job.epoch_sums.Take());
   } else {
-    job.eval_sums.Add(step, run.metrics, offsets, run.valid);
+    job.eval_sums.Add(step, run.metrics->bytes(), offsets, run.valid);
     if (run.item.last_of_eval) add_with_loss("val", job.eval_sums.Take());
   }
   return points;
@@ -264,7 +266,7 @@ void EngineLoop::FinishStep(ActiveJob& job) {
   }
   double loss = 0;
   std::vector<MetricPoint> points = Measure(job, *run, &loss);
-  job.spare_metrics.push_back(std::move(run->metrics));
+  job.prepared->metric_rooms.push_back(std::move(run->metrics));
   std::map<std::string, double> evaluated;
   if (run->item.last_of_eval) {
     for (const MetricPoint& point : points) evaluated[point.name] = point.value;

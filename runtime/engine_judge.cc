@@ -32,7 +32,7 @@ void EngineLoop::ActOnEvaluation(ActiveJob& job, const std::map<std::string, dou
     job.sequence.Go();
     return;
   }
-  CopyImage(job, ImageWay::kDown, job.prepared->best.data(), job.prepared->resident.state_end);
+  CopyImage(job, ImageWay::kDown, job.prepared->best->base(), job.prepared->resident.state_end);
   AfterCopies(job, [this](ActiveJob& job) {
     job.sequence.Go();
     Pump(job);

@@ -44,13 +44,16 @@ void EngineLoop::BeginStep(ActiveJob& job, const Decision& decision, Lane& lane)
 void EngineLoop::EndStepEnqueue(ActiveJob& job, device::StreamId stream, int program) {
   const ResidentLayout& resident = job.prepared->resident;
   const Bytes bytes = resident.metrics_bytes[program];
-  if (!job.spare_metrics.empty()) {
-    job.enqueuing->metrics = std::move(job.spare_metrics.back());
-    job.spare_metrics.pop_back();
+  auto& rooms = job.prepared->metric_rooms;
+  if (rooms.empty()) {  // more steps are in flight than ever before
+    auto room = HostBuffer::Create(*device_, job.prepared->MetricBytes());
+    EBB_CHECK(room.ok());
+    rooms.push_back(*std::move(room));
   }
-  job.enqueuing->metrics.resize(bytes.count());
-  device_->Copy(stream, job.enqueuing->metrics.data(), job.AtImage(resident.metrics_begin[program]),
-                bytes);
+  job.enqueuing->metrics = std::move(rooms.back());
+  rooms.pop_back();
+  device_->Copy(stream, job.enqueuing->metrics->base(),
+                job.AtImage(resident.metrics_begin[program]), bytes);
   job.running.push_back(std::move(job.enqueuing));
 }
 

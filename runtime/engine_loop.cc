@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/status.h"
@@ -19,6 +20,7 @@ EngineLoop::EngineLoop(device::Device* device, const EngineOptions& options, Boa
 
 absl::Status EngineLoop::Init() {
   pool_ = std::make_unique<memory::Pool>(&device_->granules(), options_.memory);
+  if (!device_->spec().host_memory) EBB_RETURN_IF_ERROR(pool_->TakeAll());
   scheduler_ = std::make_unique<scheduler::Scheduler>(options_.policy);
   const int lanes =
       options_.max_lanes > 0 ? options_.max_lanes : std::max(1, device_->spec().parallelism / 2);
@@ -130,6 +132,7 @@ void EngineLoop::DrainCommands() {
 void EngineLoop::Run() {
   for (;;) {
     DrainCommands();
+    DeviceIsLost();
     HarvestAuxiliary(&aux_ops_);
     HarvestAuxiliary(&ahead_ops_);
     HarvestLaunches();
@@ -156,11 +159,28 @@ void EngineLoop::Run() {
   dropped.swap(commands_);
 }
 
+bool EngineLoop::DeviceIsLost() {
+  if (lost_) return true;
+  const absl::Status health = device_->Health();
+  if (health.ok()) return false;
+  lost_ = true;
+  if (options_.on_device_lost) options_.on_device_lost(health);
+  Log(LogLevel::kError, "engine: the device is lost: %s", health.message());
+  std::vector<JobId> all;
+  for (const auto& [id, job] : jobs_) all.push_back(id);
+  for (const JobId id : all) {
+    EndJob(id, JobState::kFailed, EndReason::kDevice,
+           absl::StrCat("the device is lost: ", health.message()));
+  }
+  return true;
+}
+
 bool EngineLoop::HarvestAuxiliary(std::deque<AuxOp>* ops) {
   bool any = false;
   while (!ops->empty()) {
     const device::EventState state = device_->Query(ops->front().event);
     if (!state.complete) break;
+    if (!state.status.ok()) DeviceIsLost();  // then every job is told that, not its own failure
     AuxOp op = std::move(ops->front());
     ops->pop_front();
     device_->Release(op.event);
@@ -176,6 +196,7 @@ bool EngineLoop::HarvestLaunches() {
     while (!stream.empty()) {
       const device::EventState state = device_->Query(stream.front().event);
       if (!state.complete) break;
+      if (!state.status.ok()) DeviceIsLost();  // then every job is told that, not its own failure
       Launch launch = std::move(stream.front());
       stream.pop_front();
       const device::EventState whole = Finish(launch, state);

@@ -118,6 +118,8 @@ class EngineLoop {
   void OnComplete(const Launch& launch, const device::EventState& state);
   void SampleLedger();
   void Refresh();
+  // Ends all jobs when the device is lost. True from then on.
+  bool DeviceIsLost();
 
   // engine_launch.cc: what is enqueued.
   void Dispatch(const scheduler::Decision& decision);
@@ -233,6 +235,7 @@ class EngineLoop {
   std::deque<AuxOp> aux_ops_, ahead_ops_;
   int64_t ledger_samples_ = 0, ledger_shared_ = 0, ledger_deep_ = 0;
   Micros last_refresh_;
+  bool lost_ = false;
 
   Mutex mu_;
   std::deque<std::function<void()>> commands_ ABSL_GUARDED_BY(mu_);

@@ -287,6 +287,7 @@ MemoryReport EngineLoop::Memory() const {
   Bytes sum;
   for (const auto& [name, bytes] : classes) sum += bytes;
   EBB_CHECK(sum == report.pool);
+  report.outside = device_->Outside();
   report.host = HostMemory();
   return report;
 }

@@ -6,7 +6,7 @@ namespace ebb::runtime {
 namespace {
 
 // Of the state that the image holds.
-std::shared_ptr<JobResult> ResultOf(const PreparedJob& job, const std::vector<char>& image) {
+std::shared_ptr<JobResult> ResultOf(const PreparedJob& job, absl::Span<const char> image) {
   auto result = std::make_shared<JobResult>();
   result->weights = TensorsOf(job, image, graph::Role::kParam);
   result->weights.merge(TensorsOf(job, image, graph::Role::kBuffer));
@@ -20,8 +20,8 @@ std::shared_ptr<JobResult> ResultOf(const PreparedJob& job, const std::vector<ch
 }
 
 // Of the state that is the job's result, and where it has kept another, the last one.
-std::shared_ptr<JobResult> StatesOf(const PreparedJob& job, const std::vector<char>& image,
-                                    const std::vector<char>* last) {
+std::shared_ptr<JobResult> StatesOf(const PreparedJob& job, absl::Span<const char> image,
+                                    const absl::Span<const char>* last) {
   std::shared_ptr<JobResult> result = ResultOf(job, image);
   result->keep = job.spec.keep;
   if (last != nullptr) result->last = ResultOf(job, *last);
@@ -52,16 +52,24 @@ void EngineLoop::BeginSnapshot(ActiveJob& job) {
   const Keep keep = job.prepared->spec.keep;
   if (keep == Keep::kBest) {  // it is there already
     AfterCopies(job, [this](ActiveJob& job) {
-      Succeed(job, StatesOf(*job.prepared, job.prepared->best, nullptr));
+      Succeed(job, StatesOf(*job.prepared, job.prepared->best->bytes(), nullptr));
     });
     return;
   }
-  auto image = std::make_shared<std::vector<char>>(bytes.count());
-  CopyImage(job, ImageWay::kDown, image->data(), bytes);
-  AfterCopies(job, [this, image, keep](ActiveJob& job) {
+  std::shared_ptr<std::vector<char>> room;  // where there is no image
+  char* image = nullptr;
+  if (device_->spec().host_memory) {
+    room = std::make_shared<std::vector<char>>(bytes.count());
+    image = room->data();
+  } else {
+    image = job.prepared->host_image->base();
+  }
+  const absl::Span<const char> state(image, static_cast<size_t>(bytes.count()));
+  CopyImage(job, ImageWay::kDown, image, bytes);
+  AfterCopies(job, [this, room, state, keep](ActiveJob& job) {
     const PreparedJob& prepared = *job.prepared;
-    if (keep == Keep::kLast) return Succeed(job, StatesOf(prepared, *image, nullptr));
-    Succeed(job, StatesOf(prepared, prepared.best, image.get()));
+    if (keep == Keep::kLast) return Succeed(job, StatesOf(prepared, state, nullptr));
+    Succeed(job, StatesOf(prepared, prepared.best->bytes(), &state));
   });
 }
 

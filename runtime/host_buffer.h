@@ -5,28 +5,29 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "base/units.h"
-#include "device/host/host_memory.h"
+#include "device/device.h"
 
 namespace ebb::runtime {
 
 class HostBuffer {
  public:
-  enum class Backing {
-    kMemory,     // zero at first; pages come when they are touched
-    kAddresses,  // nothing: touching it faults. For devices whose copies move no bytes
-  };
-  // ResourceExhausted when there is none to be had.
-  static absl::StatusOr<std::unique_ptr<HostBuffer>> Create(Bytes bytes, Backing backing);
+  // Of `device`, which must outlive it. Zero at first; on a device that computes nothing it is
+  // addresses that fault. ResourceExhausted when there is none to be had.
+  static absl::StatusOr<std::unique_ptr<HostBuffer>> Create(device::Device& device, Bytes bytes);
   ~HostBuffer();
   HostBuffer(const HostBuffer&) = delete;
   HostBuffer& operator=(const HostBuffer&) = delete;
 
   char* base() const { return base_; }
+  Bytes size() const { return bytes_; }
+  absl::Span<const char> bytes() const { return {base_, static_cast<size_t>(bytes_.count())}; }
 
  private:
-  HostBuffer(char* base, Bytes bytes) : base_(base), bytes_(bytes) {}
-  device::HostGranules granules_;
+  HostBuffer(device::Device& device, char* base, Bytes bytes)
+      : device_(device), base_(base), bytes_(bytes) {}
+  device::Device& device_;
   char* const base_;
   const Bytes bytes_;
 };

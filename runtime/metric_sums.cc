@@ -34,7 +34,7 @@ struct Found {
 
 }  // namespace
 
-void MetricSums::Add(const StepProgram& step, const std::vector<char>& values,
+void MetricSums::Add(const StepProgram& step, absl::Span<const char> values,
                      const std::vector<Bytes>& offsets, int64_t valid) {
   Found scores, targets;
   for (size_t m = 0; m < step.metrics.size(); ++m) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "base/units.h"
 #include "runtime/step_program.h"
 
@@ -15,7 +16,7 @@ class MetricSums {
  public:
   // What one step left: `values` holds metric k of `step` at offsets[k], as graph/metrics.h says;
   // the first `valid` rows count. Scores are kept one by one until Take().
-  void Add(const StepProgram& step, const std::vector<char>& values,
+  void Add(const StepProgram& step, absl::Span<const char> values,
            const std::vector<Bytes>& offsets, int64_t valid);
   // By name ("loss", "accuracy") of all that has been added since the last Take(). Not a number
   // where nothing counted.

@@ -40,7 +40,7 @@ graph::TensorMap RoomForPredictions(const PreparedJob& job) {
   return room;
 }
 
-void KeepPredictions(const std::vector<char>& values, const std::vector<Bytes>& offsets,
+void KeepPredictions(absl::Span<const char> values, const std::vector<Bytes>& offsets,
                      int64_t batch, int64_t valid, PreparedJob* job) {
   const StepProgram& step = *job->programs()[0];
   for (size_t m = 0; m < step.metrics.size(); ++m) {

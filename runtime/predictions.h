@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "absl/types/span.h"
 #include "base/units.h"
 #include "runtime/prepare.h"
 
@@ -14,7 +15,7 @@ graph::TensorMap RoomForPredictions(const PreparedJob& job);
 
 // The first `valid` rows of batch `batch` into job->predictions; `values` holds metric k of the
 // step at offsets[k].
-void KeepPredictions(const std::vector<char>& values, const std::vector<Bytes>& offsets,
+void KeepPredictions(absl::Span<const char> values, const std::vector<Bytes>& offsets,
                      int64_t batch, int64_t valid, PreparedJob* job);
 
 }  // namespace ebb::runtime

@@ -257,6 +257,10 @@ absl::Status CheckSpec(const JobSpec& spec, const DeviceSpec& device, Purpose pu
 
 }  // namespace
 
+Bytes PreparedJob::MetricBytes() const {
+  return std::max(resident.metrics_bytes[0], resident.metrics_bytes[1]);
+}
+
 Bytes PreparedJob::HostBytes(const DeviceSpec& device) const {
   Bytes bytes = StagingOnHost() + FeedOnHost() + ResultBytes(device);
   if (programs()[1] == nullptr || !device.computes) return bytes;

@@ -28,6 +28,9 @@ namespace ebb::runtime {
 // Batches staged ahead of the step that reads them.
 inline constexpr int kSlots = 3;
 
+// Rooms for metrics that are made with a job: two sub-models in flight may be of three steps.
+inline constexpr int kMetricRooms = 3;
+
 struct PreparedJob {
   JobSpec spec;
   std::vector<std::string> warnings;
@@ -49,14 +52,17 @@ struct PreparedJob {
   // Made by AllocateHost(): the slots on the host; null where there are none.
   std::unique_ptr<HostBuffer> host_slots;
   // An image of the residents: where streamed state lives, and all of it while a job changes its
-  // level. Pages come as they are touched. Null until a level needs it, or on a device that does
-  // not compute, where its addresses are all there is.
+  // level, starts and ends. Pages come as they are touched. Null until it is needed.
   std::shared_ptr<HostBuffer> host_image;
   // Of a job that predicts: its outputs, all rows; their room is made by AllocateHost().
   graph::TensorMap predictions;
   // Where the best is kept: the state at the best evaluation so far; its room is made by
   // AllocateHost().
-  std::vector<char> best;
+  std::unique_ptr<HostBuffer> best;
+  // What steps leave their metrics in on the host, of those that are not in use: one for each step
+  // whose launches have begun and are not complete, more than these only if that many are in
+  // flight.
+  std::vector<std::unique_ptr<HostBuffer>> metric_rooms;
   std::array<std::vector<Bytes>, 2> slot_offsets;  // of each binding, then of "ebb.valid"
   StepSequence::Shape steps;
   // What it takes of the host's memory, where that is counted: staged batches, and the result.
@@ -95,6 +101,12 @@ struct PreparedJob {
     if (!device.computes) return plan().placement.host_bytes();
     return host_image == nullptr ? Bytes(0) : resident.bytes;
   }
+  // Is its state to have an image on the host before it starts? For its levels, and for its first
+  // values and its result on their way over a bus.
+  bool NeedsImage(const DeviceSpec& device) const {
+    return !device.computes || ladder.size() > 1 || !device.host_memory;
+  }
+  Bytes MetricBytes() const;  // of a step of either kind
   Bytes StagingOnHost() const { return stages_in_pool ? Bytes(0) : slot_bytes * kSlots; }
   Bytes FeedOnHost() const { return feed == nullptr ? Bytes(0) : feed->HostBytes(); }
   // Of the host's while it runs: staged batches there and fed ones, its result, and scores that it

@@ -107,34 +107,28 @@ void LayOutSlots(Bytes alignment, PreparedJob* job) {
   }
 }
 
-absl::StatusOr<std::shared_ptr<HostBuffer>> AllocateImage(const DeviceSpec& device, Bytes bytes) {
-  EBB_ASSIGN_OR_RETURN(
-      std::shared_ptr<HostBuffer> image,
-      HostBuffer::Create(
-          bytes, device.computes ? HostBuffer::Backing::kMemory : HostBuffer::Backing::kAddresses));
-  return image;
-}
-
-absl::Status AllocateHost(const DeviceSpec& device, PreparedJob* job) {
+absl::Status AllocateHost(device::Device& device, PreparedJob* job) {
+  const DeviceSpec& spec = device.spec();
   if (!job->stages_in_pool) {
-    EBB_ASSIGN_OR_RETURN(job->host_slots,
-                         HostBuffer::Create(job->StagingOnHost(),
-                                            device.computes ? HostBuffer::Backing::kMemory
-                                                            : HostBuffer::Backing::kAddresses));
+    EBB_ASSIGN_OR_RETURN(job->host_slots, HostBuffer::Create(device, job->StagingOnHost()));
   }
-  if (device.computes && job->spec.predict) job->predictions = RoomForPredictions(*job);
-  if (device.computes && job->spec.keep != Keep::kLast) {
-    job->best.resize(static_cast<size_t>(job->resident.state_end.count()));
+  while (static_cast<int>(job->metric_rooms.size()) < kMetricRooms) {
+    EBB_ASSIGN_OR_RETURN(job->metric_rooms.emplace_back(),
+                         HostBuffer::Create(device, job->MetricBytes()));
   }
-  if (device.computes && job->ladder.size() == 1) return absl::OkStatus();
-  EBB_ASSIGN_OR_RETURN(job->host_image, AllocateImage(device, job->resident.bytes));
+  if (spec.computes && job->spec.predict) job->predictions = RoomForPredictions(*job);
+  if (spec.computes && job->spec.keep != Keep::kLast) {
+    EBB_ASSIGN_OR_RETURN(job->best, HostBuffer::Create(device, job->resident.state_end));
+  }
+  if (job->NeedsImage(spec)) {
+    EBB_ASSIGN_OR_RETURN(job->host_image, HostBuffer::Create(device, job->resident.bytes));
+  }
   return absl::OkStatus();
 }
 
-std::vector<char> InitialImage(const PreparedJob& job) {
-  std::vector<char> image(job.resident.bytes.count(), 0);
+void MakeInitialImage(const PreparedJob& job, char* image) {
   const auto put = [&](Bytes offset, const graph::HostTensor& tensor) {
-    std::memcpy(image.data() + offset.count(), tensor.data.data(), tensor.data.size());
+    std::memcpy(image + offset.count(), tensor.data.data(), tensor.data.size());
   };
   for (const auto& [name, tensor] : job.weights) put(job.resident.shared.at(name), tensor);
   for (int p = 0; p < 2; ++p) {
@@ -143,10 +137,9 @@ std::vector<char> InitialImage(const PreparedJob& job) {
       if (value.role == Role::kConstant) put(job.resident.own[p].at(value.name), *value.data);
     }
   }
-  return image;
 }
 
-graph::TensorMap TensorsOf(const PreparedJob& job, const std::vector<char>& snapshot,
+graph::TensorMap TensorsOf(const PreparedJob& job, absl::Span<const char> snapshot,
                            graph::Role role) {
   graph::TensorMap tensors;
   for (const auto& step : job.programs()) {

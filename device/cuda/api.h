@@ -59,8 +59,8 @@ class Api {
   // What the calling thread launches from now on (launch.h) goes to this GPU.
   virtual absl::Status MakeCurrent() = 0;
   virtual absl::StatusOr<MemoryInfo> Memory() = 0;
-  // What the process holds of the GPU outside the granules as the driver counts it (context,
-  // modules, plans), and what other processes hold; nullopt-like negative when it cannot be told.
+  // What is in use outside the granules: what the process holds as the driver counts it (context,
+  // modules, plans), and what other processes hold.
   virtual absl::StatusOr<Bytes> ForeignMemory() = 0;
 
   // ---- The pool: addresses without memory, memory behind them (cuMemAddressReserve, cuMemCreate,

@@ -51,7 +51,13 @@ class CudaDevice final : public Device {
   ~CudaDevice() override;
 
   const DeviceSpec& spec() const override { return spec_; }
+  absl::Status Health() const override { return events_.health(); }
+  Bytes Outside() const override { return config_.api->ForeignMemory().value_or(Bytes(0)); }
   memory::GranuleSource& granules() override { return granules_; }
+  absl::StatusOr<char*> AllocateHost(Bytes bytes) override {
+    return config_.api->AllocateHost(std::max(bytes, Bytes(1)));
+  }
+  void FreeHost(char* memory, Bytes) override { config_.api->FreeHost(memory); }
 
   absl::StatusOr<graph::Graph> Lower(graph::Graph graph) const override {
     return ToChannelsLast(std::move(graph));

@@ -14,8 +14,19 @@ constexpr Micros kAnchorAge(500'000);
 constexpr absl::Duration kShortNap = absl::Microseconds(20);
 constexpr absl::Duration kLongNap = absl::Microseconds(100);
 constexpr int kShortNaps = 50;
+constexpr size_t kEvents = 256;  // 20 streams with 4 launches of 3 events in flight take fewer
 
 }  // namespace
+
+EventPool::EventPool(std::shared_ptr<Api> api) : api_(std::move(api)) {
+  MutexLock lock(&mu_);
+  free_.reserve(2 * kEvents);
+  while (free_.size() < kEvents) {
+    const absl::StatusOr<Event> event = api_->CreateEvent();
+    if (!event.ok()) return;  // whoever needs it is told
+    free_.push_back(*event);
+  }
+}
 
 EventPool::~EventPool() {
   for (const Event event : free_) api_->DestroyEvent(event);

@@ -19,7 +19,8 @@ namespace ebb::device::cuda {
 // Events of the API, used again and again.
 class EventPool {
  public:
-  explicit EventPool(std::shared_ptr<Api> api) : api_(std::move(api)) {}
+  // With as many as streams in flight take, so that none is created while steps run.
+  explicit EventPool(std::shared_ptr<Api> api);
   ~EventPool();
   absl::StatusOr<Event> Take();
   void Give(Event event);  // null is fine

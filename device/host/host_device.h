@@ -37,6 +37,10 @@ class HostDevice : public Device {
 
   const DeviceSpec& spec() const override { return config_.spec; }
   memory::GranuleSource& granules() override { return granules_; }
+  absl::StatusOr<char*> AllocateHost(Bytes bytes) override {
+    return AllocateHostMemory(bytes, HostBacking::kMemory);
+  }
+  void FreeHost(char* memory, Bytes bytes) override { FreeHostMemory(memory, bytes); }
   absl::StatusOr<std::unique_ptr<Program>> Compile(const graph::Graph& graph) const override;
 
   StreamId CreateStream() override;

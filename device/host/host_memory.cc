@@ -70,6 +70,22 @@ void HostGranules::Decommit(char* base, Bytes offset, Bytes bytes) {
   EBB_CHECK(mprotect(base + offset.count(), size, PROT_NONE) == 0);
 }
 
+absl::StatusOr<char*> AllocateHostMemory(Bytes bytes, HostBacking backing) {
+  HostGranules granules;
+  bytes = AlignUp(std::max(bytes, Bytes(1)), granules.granule());
+  absl::StatusOr<char*> base = granules.Reserve(bytes);
+  if (!base.ok() || backing == HostBacking::kAddresses) return base;
+  absl::Status status = granules.Commit(*base, Bytes(0), bytes);
+  if (status.ok()) return base;
+  granules.Unreserve(*base, bytes);
+  return status;
+}
+
+void FreeHostMemory(char* memory, Bytes bytes) {
+  HostGranules granules;
+  granules.Unreserve(memory, AlignUp(std::max(bytes, Bytes(1)), granules.granule()));
+}
+
 Bytes UsableHostMemory() {
   int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   for (const char* path :

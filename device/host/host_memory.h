@@ -15,6 +15,11 @@ class HostGranules final : public memory::GranuleSource {
   void Decommit(char* base, Bytes offset, Bytes bytes) override;
 };
 
+// Memory of the host in whole granules, and without any.
+enum class HostBacking { kMemory, kAddresses };
+absl::StatusOr<char*> AllocateHostMemory(Bytes bytes, HostBacking backing);
+void FreeHostMemory(char* memory, Bytes bytes);
+
 // What this process may use of the machine's memory: the physical memory or, when it is smaller,
 // the limit of its control group.
 Bytes UsableHostMemory();

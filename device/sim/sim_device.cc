@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "device/host/host_memory.h"
 #include "device/sim/roofline.h"
 #include "graph/op.h"
 
@@ -108,6 +109,12 @@ Micros SimDevice::Now() const {
 }
 
 // --- streams and what is enqueued on them --------------------------------------------------------
+
+absl::StatusOr<char*> SimDevice::AllocateHost(Bytes bytes) {
+  return AllocateHostMemory(bytes, HostBacking::kAddresses);
+}
+
+void SimDevice::FreeHost(char* memory, Bytes bytes) { FreeHostMemory(memory, bytes); }
 
 StreamId SimDevice::CreateStream() {
   MutexLock lock(&mu_);

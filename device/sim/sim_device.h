@@ -47,6 +47,8 @@ class SimDevice final : public Device {
 
   const DeviceSpec& spec() const override { return spec_; }
   memory::GranuleSource& granules() override { return granules_; }
+  absl::StatusOr<char*> AllocateHost(Bytes bytes) override;
+  void FreeHost(char* memory, Bytes bytes) override;
   absl::StatusOr<graph::Graph> Lower(graph::Graph graph) const override;
   absl::StatusOr<std::unique_ptr<Program>> Compile(const graph::Graph& graph) const override;
   StreamId CreateStream() override;

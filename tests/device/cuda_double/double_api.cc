@@ -58,11 +58,13 @@ DoubleApi::Calls DoubleApi::calls() const {
 
 void DoubleApi::Die(const std::string& why) {
   MutexLock lock(&mu_);
-  DieLocked(why);
+  if (dying_.ok()) dying_ = absl::DataLossError(why);  // whose work this is ends first
 }
 
 void DoubleApi::DieLocked(const std::string& why) {
-  if (dead_.ok()) dead_ = absl::DataLossError(why);
+  if (dying_.ok()) dying_ = absl::DataLossError(why);
+  while (running_ > 0) changed_.Wait(&mu_);
+  dead_ = dying_;
   changed_.SignalAll();
 }
 
@@ -278,22 +280,24 @@ void DoubleApi::DestroyGraph(ExecutableGraph executable) {
 void DoubleApi::Run(DoubleStream* stream) {
   MutexLock lock(&mu_);
   for (;;) {
-    while (!stream->closing && (stream->tasks.empty() || !dead_.ok())) changed_.Wait(&mu_);
-    if (stream->closing && (stream->tasks.empty() || !dead_.ok())) return;
+    while (!stream->closing && (stream->tasks.empty() || !dying_.ok())) changed_.Wait(&mu_);
+    if (stream->closing && (stream->tasks.empty() || !dying_.ok())) return;
     DoubleStream::Task task = std::move(stream->tasks.front());
     stream->tasks.pop_front();
     stream->busy = true;
     if (task.wait != nullptr) {
-      while (dead_.ok() && task.wait->complete < task.number) changed_.Wait(&mu_);
+      while (dying_.ok() && task.wait->complete < task.number) changed_.Wait(&mu_);
     } else if (task.record != nullptr) {
       task.record->complete = std::max(task.record->complete, task.number);
       task.record->at = SteadyClock().Now();
     } else if (Fails(Fault::kStickyWork)) {
       DieLocked("injected: an illegal memory access in a kernel");
     } else {
+      ++running_;
       mu_.Unlock();
       task.work();
       mu_.Lock();
+      if (--running_ == 0 && !dying_.ok()) dead_ = dying_;
     }
     stream->busy = false;
     changed_.SignalAll();

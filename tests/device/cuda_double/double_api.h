@@ -69,6 +69,7 @@ class DoubleApi final : public device::cuda::Api {
   Calls calls() const;
   Bytes mapped() const;
   device::cuda::LoopOrder loops() const { return options_.loops; }
+  Bytes taken() const;  // mapped at some time: kept, as by the real one
   // Puts work on the stream; what EnqueueOnDouble of launch.h does.
   absl::Status Enqueue(Stream stream, std::function<void()> work);
   // The GPU is lost, as by a fault in a kernel.
@@ -77,7 +78,7 @@ class DoubleApi final : public device::cuda::Api {
   const device::cuda::Properties& properties() const override { return properties_; }
   absl::Status MakeCurrent() override { return absl::OkStatus(); }
   absl::StatusOr<device::cuda::MemoryInfo> Memory() override;
-  absl::StatusOr<Bytes> ForeignMemory() override { return options_.foreign; }
+  absl::StatusOr<Bytes> ForeignMemory() override { return options_.own + options_.foreign; }
   Bytes granule() const override { return options_.granule; }
   absl::StatusOr<char*> Reserve(Bytes bytes) override;
   void Unreserve(char* base, Bytes bytes) override;
@@ -107,6 +108,9 @@ class DoubleApi final : public device::cuda::Api {
   void DestroyGraph(ExecutableGraph graph) override;
 
  private:
+  Bytes Free() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    return options_.memory - options_.own - options_.foreign - taken_;
+  }
   bool Fails(Fault fault) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status Alive() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return dead_; }
   void DieLocked(const std::string& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -123,10 +127,12 @@ class DoubleApi final : public device::cuda::Api {
 
   mutable Mutex mu_;
   CondVar changed_;
-  absl::Status dead_ ABSL_GUARDED_BY(mu_);
+  // Nothing more is begun; and once no work runs, every call says so.
+  absl::Status dying_ ABSL_GUARDED_BY(mu_), dead_ ABSL_GUARDED_BY(mu_);
+  int running_ ABSL_GUARDED_BY(mu_) = 0;                           // pieces of work
   std::array<int64_t, kFaults> countdown_ ABSL_GUARDED_BY(mu_){};  // 0: never
   Calls calls_ ABSL_GUARDED_BY(mu_);
-  Bytes mapped_ ABSL_GUARDED_BY(mu_);
+  Bytes mapped_ ABSL_GUARDED_BY(mu_), taken_ ABSL_GUARDED_BY(mu_);
   std::map<const char*, Bytes> reserved_ ABSL_GUARDED_BY(mu_), pinned_ ABSL_GUARDED_BY(mu_);
   std::map<const char*, Bytes> granules_ ABSL_GUARDED_BY(mu_);  // mapped, one by one
   int streams_ ABSL_GUARDED_BY(mu_) = 0;

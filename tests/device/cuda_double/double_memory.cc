@@ -1,6 +1,7 @@
 // Memory of the double: addresses without access, which granules are given and lose again.
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -33,9 +34,12 @@ absl::StatusOr<char*> MapAddresses(Bytes bytes, int protection) {
 absl::StatusOr<device::cuda::MemoryInfo> DoubleApi::Memory() {
   MutexLock lock(&mu_);
   EBB_RETURN_IF_ERROR(Alive());
-  return device::cuda::MemoryInfo{
-      .free = options_.memory - options_.own - options_.foreign - mapped_,
-      .total = options_.memory};
+  return device::cuda::MemoryInfo{.free = Free(), .total = options_.memory};
+}
+
+Bytes DoubleApi::taken() const {
+  MutexLock lock(&mu_);
+  return taken_;
 }
 
 Bytes DoubleApi::mapped() const {
@@ -65,11 +69,12 @@ absl::Status DoubleApi::Map(char* address, Bytes bytes) {
   MutexLock lock(&mu_);
   EBB_RETURN_IF_ERROR(OutsideCapture("cuMemCreate"));
   ++calls_.allocations;
-  const Bytes free = options_.memory - options_.own - options_.foreign - mapped_;
-  if (Fails(Fault::kMap) || bytes > free) {
+  const Bytes more = std::max(mapped_ + bytes - taken_, Bytes(0));
+  if (Fails(Fault::kMap) || more > Free()) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(FormatBytes(bytes), " asked for, ", FormatBytes(free), " are left"));
+        absl::StrCat(FormatBytes(more), " asked for, ", FormatBytes(Free()), " are left"));
   }
+  taken_ += more;
   EBB_CHECK(Holds(reserved_, address) && Holds(reserved_, address + bytes.count() - 1));
   for (Bytes at; at < bytes; at += options_.granule) {
     EBB_CHECK(granules_.emplace(address + at.count(), options_.granule).second);  // not twice

@@ -66,8 +66,9 @@ CudaDouble OpenCudaDouble(const CudaDoubleOptions& options) {
   config.graphs = options.graphs;
   config.max_graphs = options.max_graphs;
   config.reserve = Bytes(0);
-  config.find_kernel = [api = result.api.get(),
-                        library = MakeDoubleLibrary()](absl::string_view op) -> KernelMaker {
+  config.find_kernel = [api = result.api.get(), library = MakeDoubleLibrary(),
+                        first = options.first](absl::string_view op) -> KernelMaker {
+    if (KernelMaker make = first ? first(op) : KernelMaker()) return make;
     if (const auto own = device::cuda::FindOwnKernel(op)) return own;
     if (const auto make = device::cuda::FindLibraryKernel(op)) {
       return [library, make](const graph::Graph& graph, const graph::Node& node) {

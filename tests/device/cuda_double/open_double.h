@@ -2,6 +2,7 @@
 // OpenDevice("cuda"): its OpenCuda stands in for the real one.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "device/cuda/cuda_device.h"
@@ -17,6 +18,8 @@ struct CudaDoubleOptions {
   DoubleOptions api;
   bool graphs = true;
   int max_graphs = 512;
+  // Asked first for the maker of an op's kernels; may be empty.
+  std::function<device::cuda::KernelMaker(absl::string_view op)> first = nullptr;
 };
 // Terminates the program if it cannot be had.
 CudaDouble OpenCudaDouble(const CudaDoubleOptions& options = {});
