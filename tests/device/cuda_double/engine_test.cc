@@ -1,4 +1,4 @@
-// The engine on the CUDA device's double: faults end as docs/device_cuda.md says, memory is what
+// The engine on the CUDA device's double: faults end as docs/cuda.md says, memory is what
 // was asked for and is taken once, and steps wait for nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
