@@ -56,6 +56,16 @@ constexpr Command kCommands[] = {
      "    --patience T  seconds to wait for a quiet machine before a run (5)\n"
      "    --profile F   writes the calibrated profile there, for sim:F\n",
      Fidelity},
+    {"together",
+     "equal jobs at once on any device, in its own time, against the same in turns and alone;\n"
+     "    that they end with the same bits is checked\n"
+     "    --device D    cpu, cuda, sim:PROFILE, ... (cpu)\n"
+     "    --memory M    the pool, as 15GB (all of the device's)\n"
+     "    --jobs K      jobs at once (2)\n"
+     "    --models A,B  models of the zoo, or jobs of fidelity\n"
+     "    --batch B     of the models (the largest at which all fit)\n"
+     "    --steps N     of each job, at least 5 (20)\n",
+     Together},
     {"granularity",
      "summed progress of two equal jobs by how finely their steps are cut\n"
      "    --device D    sim:PROFILE or sim:PROFILE+vector (sim:v100-16gb)\n"

@@ -56,7 +56,7 @@ absl::StatusOr<Bytes> SavedBytes(device::SimDevice& device, const std::string& m
 
 Needs::Needs(device::SimDevice& device, std::string model)
     : Needs(device, PoolOf(device), std::move(model)) {}
-Needs::Needs(device::SimDevice& device, Bytes pool, std::string model)
+Needs::Needs(device::Device& device, Bytes pool, std::string model)
     : device_(device),
       alone_{.pool = pool, .granule = device.granules().granule()},
       model_(std::move(model)) {}

@@ -31,12 +31,13 @@ Bytes PoolOf(device::SimDevice& device);
 absl::StatusOr<Bytes> SavedBytes(device::SimDevice& device, const std::string& model,
                                  int64_t batch);
 
-// At which batches jobs of one model fit, planned as the engine does and remembered.
+// At which batches jobs of one model fit on a device, simulated or not, planned as the engine does
+// and remembered.
 class Needs {
  public:
   // In all of the device's memory, or in a pool of less.
   Needs(device::SimDevice& device, std::string model);
-  Needs(device::SimDevice& device, Bytes pool, std::string model);
+  Needs(device::Device& device, Bytes pool, std::string model);
 
   // The largest batch at which `jobs` fit at once, at any levels of the memory ladder; 0: none.
   // NotFound: there is no such model.
@@ -47,7 +48,7 @@ class Needs {
  private:
   absl::Status Begin();  // makes batches_
 
-  device::SimDevice& device_;
+  device::Device& device_;
   const runtime::AdmissionState alone_;
   const std::string model_;
   runtime::JobSpec spec_;

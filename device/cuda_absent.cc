@@ -3,7 +3,7 @@
 
 namespace ebb::device {
 
-absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int, const DeviceOptions&) {
+absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int, const DeviceOptions&, CudaGraphs) {
   return absl::UnavailableError("this version has no CUDA device; use the device \"cpu\"");
 }
 

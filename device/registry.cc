@@ -27,16 +27,19 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const std::string& name,
     return OpenSim(std::string(profile), options,
                    [](const std::string& like) { return OpenDevice(like, {}); });
   }
-  absl::string_view ordinal_text = name;
-  if (name == "cuda") return OpenCuda(0, options);
-  if (int ordinal = 0; absl::ConsumePrefix(&ordinal_text, "cuda:") &&
-                       absl::SimpleAtoi(ordinal_text, &ordinal) && ordinal >= 0) {
-    return OpenCuda(ordinal, options);
+  absl::string_view gpu = name;
+  const CudaGraphs graphs =
+      absl::ConsumeSuffix(&gpu, "+nographs") ? CudaGraphs::kAvoid : CudaGraphs::kUse;
+  if (gpu == "cuda") return OpenCuda(0, options, graphs);
+  if (int ordinal = 0;
+      absl::ConsumePrefix(&gpu, "cuda:") && absl::SimpleAtoi(gpu, &ordinal) && ordinal >= 0) {
+    return OpenCuda(ordinal, options, graphs);
   }
   return absl::NotFoundError(absl::StrCat(
       "there is no device \"", name, "\"; there are \"cpu\", \"ref\", \"sim:PROFILE\" (",
       absl::StrJoin(BuiltinSimProfiles(), ", "),
-      ", or a YAML file) and, in builds with CUDA, \"cuda\" and \"cuda:N\""));
+      ", or a YAML file) and, in builds with CUDA, \"cuda\" and \"cuda:N\", each also with "
+      "\"+nographs\" behind it"));
 }
 
 }  // namespace ebb::device

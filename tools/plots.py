@@ -3,7 +3,7 @@
 
 Every DIR/NAME.json that `ebb-bench capacity|sharing|granularity|allocator|scheduler --json` wrote
 becomes NAME.svg (allocator's: NAME.svg and NAME-cost.svg). What the figures are of is told by their
-fields, not by the file's name; those of `soak` and `fidelity` have no figure. Exits with 1 and says
+fields, not by the file's name; those of `soak`, `fidelity` and `together` have no figure. Exits with 1 and says
 which file and field when something is missing.
 """
 import argparse
@@ -157,10 +157,11 @@ def draw(figures):
     if "models" in figures:
         one = take(figures, "models", 0, kind=dict)
         return granularity(figures) if "groups" in one else capacity(figures)
-    if any(field in figures for field in ["deadlocks", "bytes_exact", "by_split_depth"]):
+    if any(field in figures for field in ["deadlocks", "bytes_exact", "by_split_depth",
+                                         "equal_jobs"]):
         return {}
     raise Bad("it has none of the fields us_per_decision, policies, traces, models, deadlocks, "
-              "bytes_exact, by_split_depth; was it written by ebb-bench --json?")
+              "bytes_exact, by_split_depth, equal_jobs; was it written by ebb-bench --json?")
 
 
 def main():

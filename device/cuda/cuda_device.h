@@ -32,7 +32,10 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(CudaConfig config);
 
 }  // namespace cuda
 
+enum class CudaGraphs { kUse, kAvoid };  // the bits are the same
+
 // The GPU of this number. Unavailable when the build, the driver or the machine has no such GPU.
-absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int ordinal, const DeviceOptions& options);
+absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int ordinal, const DeviceOptions& options,
+                                                 CudaGraphs graphs);
 
 }  // namespace ebb::device

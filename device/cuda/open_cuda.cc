@@ -21,7 +21,8 @@ cuda::KernelMaker FindKernel(const std::shared_ptr<cuda::Library>& library, absl
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int ordinal, const DeviceOptions& options) {
+absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int ordinal, const DeviceOptions& options,
+                                                 CudaGraphs graphs) {
   if (options.threads_per_stream != 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("device \"cuda\": threads_per_stream is ", options.threads_per_stream,
@@ -30,6 +31,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int ordinal, const DeviceOption
   EBB_ASSIGN_OR_RETURN(std::shared_ptr<cuda::Api> api, cuda::OpenApi(ordinal));
   cuda::CudaConfig config;
   config.api = api;
+  config.graphs = graphs == CudaGraphs::kUse;
   config.find_kernel = [library = cuda::MakeCudaLibrary(api, cuda::Precision::kF32)](
                            absl::string_view op) { return FindKernel(library, op); };
   return cuda::MakeCudaDevice(std::move(config));

@@ -178,6 +178,36 @@ def roofline():
     assert line.split()[1] == f"{ratios[0]:.2f}", line
 
 
+def together():
+    # On a device that computes, all of three jobs end with the bits of one alone.
+    table, real = figures("together", "--device", "cpu", "--models", "mlp-512", "--jobs", "3",
+                          "--steps", "60", "--memory", "64MB")
+    assert (real["kind"], real["jobs"], real["steps"]) == ("cpu", 3, 60), real
+    assert "simulated" not in real and real["pool_bytes"] <= 64e6, real
+    (row,) = real["equal_jobs"]
+    assert (row["name"], row["batch"], row["same_bits"]) == ("mlp-512", 192, True), row
+    (bits,) = row["alone"]["sha256"]
+    for way in ("turns", "always", "together"):
+        assert row[way]["sha256"] == [bits] * 3, row
+    for way in ("alone", "turns", "always", "together"):
+        assert row[way]["samples_per_s"] > 0 and row[way]["held_bytes"] > 0, row
+        assert 0 < row[way]["resident_bytes"] < real["pool_bytes"], row
+    assert row["alone"]["concurrent"] == 0 and row["turns"]["concurrent"] < 0.05, row
+    assert abs(row["progress"] - row["together"]["samples_per_s"] /
+               row["alone"]["samples_per_s"]) < 1e-3, row
+    assert "same" in table and "DIFFER" not in table, table
+    # On a simulated one there are none; its largest batches are those that capacity finds.
+    _, simulated = figures("together", "--device", "sim:v100-16gb", "--models", "mobilenet_v2",
+                           "--steps", "8")
+    assert simulated["simulated"] is True and simulated["kind"] == "sim", simulated
+    (row,) = simulated["equal_jobs"]
+    assert row["same_bits"] is None and row["alone"]["sha256"] == [], row
+    assert 1 <= row["batch"] == row["co_batch"] <= row["solo_batch"], row
+    (found,) = figures("capacity", "--models", "mobilenet_v2", "--steps", "3")[1]["models"]
+    assert (row["solo_batch"], row["co_batch"]) == (found["solo_batch"], found["co_batch"]), row
+    assert 0.5 < row["progress"] < 2, row
+
+
 def mistakes():
     with tempfile.TemporaryDirectory() as folder:
         # A device with less memory than one sample of the model takes.
@@ -226,6 +256,11 @@ def refuses(folder, small):
             (["granularity", "--groups", "65"], 2, "is no number from 1 to 64"),
             (["soak", "--mixes", "0"], 2, "is no number from 1"),
             (["soak", "--device", "cpu"], 2, "'cpu' is not simulated"),
+            (["together"], 2, "--models: give"),
+            (["together", "--models", "mlp-512", "--memory", "much"], 2, "'much' is no size"),
+            (["together", "--models", "resnet51"], 2, "there is no model 'resnet51'"),
+            (["together", "--models", "mlp-512", "--device", "gpu"], 2, "there is no device"),
+            (["together", "--models", "mlp-512", "--memory", "1KB"], 2, "less than one granule"),
             (["scheduler", "--jobs", "2,x"], 2, "'x' is no number"),
             (["scheduler", "--jobs", "2", "--runs", "1", "--json", "/nowhere/x"], 2, "cannot write")]:
         message = run(*args, code=code).stderr
@@ -239,4 +274,5 @@ def refuses(folder, small):
 
 if __name__ == "__main__":
     {"allocator": allocator, "capacity": capacity, "fidelity": fidelity, "granularity": granularity,
-     "mistakes": mistakes, "roofline": roofline, "scheduler": scheduler, "sharing": sharing, "soak": soak}[sys.argv[2]]()
+     "mistakes": mistakes, "roofline": roofline, "scheduler": scheduler, "sharing": sharing, "soak": soak,
+     "together": together}[sys.argv[2]]()

@@ -18,7 +18,7 @@ std::vector<std::string> ContractDevices() {
 }
 
 TEST(OpenDevice, UnknownNamesListWhatThereIs) {
-  for (const char* name : {"", "gpu", "cuda:x", "cuda:-1", "sim"}) {
+  for (const char* name : {"", "gpu", "cuda:x", "cuda:-1", "cpu+nographs", "sim"}) {
     const absl::Status status = device::OpenDevice(name, {}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << name;
     EXPECT_THAT(std::string(status.message()), HasSubstr("\"cpu\", \"ref\"")) << name;

@@ -27,7 +27,7 @@ constexpr int kSteps = 20;
 class Golden : public ::testing::TestWithParam<std::tuple<std::string, const char*>> {
  protected:
   void SetUp() override {
-    auto device = device::OpenDevice(std::get<0>(GetParam()), {.threads_per_stream = 1});
+    auto device = testing::OpenOnOneThread(std::get<0>(GetParam()));
     ASSERT_TRUE(device.ok()) << device.status();
     device_ = *std::move(device);
     network_ = std::get<1>(GetParam());

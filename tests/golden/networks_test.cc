@@ -37,7 +37,7 @@ class Network : public ::testing::TestWithParam<std::tuple<const char*, const ch
   }
 
   void GradientsAreExact(const std::string& device_name) const {
-    const auto device = device::OpenDevice(device_name, {.threads_per_stream = 1});
+    const auto device = testing::OpenOnOneThread(device_name);
     ASSERT_TRUE(device.ok()) << device.status();
     golden::ExpectGradients(**device, onnx_, arrays_,
                             {.loss = 1e-5, .gradient = 1e-4, .floor = 1e-6});
@@ -53,7 +53,7 @@ TEST_P(Network, GradientsAreAsExactAsPyTorchsOnTheCpu) {
 TEST_P(Network, GradientsAreAsExactAsPyTorchsOnTheReference) { GradientsAreExact("ref"); }
 
 TEST_P(Network, TwentyStepsAndEvaluationFollowPyTorchs) {
-  const auto device = device::OpenDevice(testing::TestDevice("cpu"), {.threads_per_stream = 1});
+  const auto device = testing::OpenOnOneThread(testing::TestDevice("cpu"));
   ASSERT_TRUE(device.ok()) << device.status();
   for (const std::string run : {"sgd", "adamw"}) {
     SCOPED_TRACE(run);

@@ -28,6 +28,11 @@ std::vector<std::string> TestDevices(std::vector<std::string> usual) {
   return given.empty() ? usual : std::vector<std::string>{given};
 }
 
+absl::StatusOr<std::unique_ptr<device::Device>> OpenOnOneThread(const std::string& name) {
+  const bool host = name == "cpu" || name == "ref";
+  return device::OpenDevice(name, {.threads_per_stream = host ? 1 : 0});
+}
+
 std::string TestName(std::string device) {
   for (char& c : device) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "device/device.h"
 
@@ -16,6 +17,9 @@ namespace ebb::testing {
 // Of the environment's EBB_TEST_DEVICE, where it is set; else `usual`.
 std::string TestDevice(const std::string& usual);
 std::vector<std::string> TestDevices(std::vector<std::string> usual);
+// The device of this name, a host device with one thread for each stream: whose sums are always in
+// the same order, for comparisons that are tight.
+absl::StatusOr<std::unique_ptr<device::Device>> OpenOnOneThread(const std::string& name);
 // The name as a part of a test's name: letters, digits and '_'.
 std::string TestName(std::string device);
 

@@ -88,9 +88,10 @@ CudaDouble OpenCudaDouble(const CudaDoubleOptions& options) {
 
 namespace ebb::device {
 
-absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int ordinal, const DeviceOptions&) {
+absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int ordinal, const DeviceOptions&,
+                                                 CudaGraphs graphs) {
   if (ordinal != 0) return absl::UnavailableError("the test double is one GPU");
-  return testing::OpenCudaDouble().device;
+  return testing::OpenCudaDouble({.graphs = graphs == CudaGraphs::kUse}).device;
 }
 
 }  // namespace ebb::device
