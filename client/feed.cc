@@ -194,6 +194,7 @@ absl::StatusOr<v1::FeedResponse> FeedJob(Client* client, const std::string& job,
   header.set_take_over(options.other == OtherClient::kIsEnded);
   EBB_RETURN_IF_ERROR(proto::CheckUtf8(header));
   absl::Time give_up = absl::Now() + options.patience;
+  std::string identity;  // of the job that is fed
   for (bool told = false;;) {
     Connection connection(client, options);
     absl::Status mine;
@@ -201,7 +202,14 @@ absl::StatusOr<v1::FeedResponse> FeedJob(Client* client, const std::string& job,
       told = false;
       header.set_take_over(false);  // once it was asked for
       const v1::FeedResponse begun = connection.position();
-      if (options.begun) mine = options.begun(begun);
+      if (identity.empty()) identity = begun.identity();
+      if (begun.identity() != identity) {
+        mine = absl::FailedPreconditionError(
+            absl::StrCat(begun.job(),
+                         " is another job now: ebbd has been started anew, and jobs do not survive "
+                         "that; submit the job again, and feed it by its new id"));
+      }
+      if (mine.ok() && options.begun) mine = options.begun(begun);
       if (mine.ok()) mine = SendAll(connection, batches, options);
       give_up = absl::Now() + options.patience;
     }

@@ -61,8 +61,8 @@ struct FeedOptions {
 };
 
 // Until the data end, the job has ended well, or an error: what the daemon refuses, what `batches`
-// returns, Unavailable. FailedPrecondition: another client feeds the job, or `batches` is not what
-// it was fed with so far. The newest position.
+// returns, Unavailable. FailedPrecondition: another client feeds the job, `batches` is not what it
+// was fed with so far, or after a broken connection another job has its id. The newest position.
 absl::StatusOr<v1::FeedResponse> FeedJob(Client* client, const std::string& job,
                                          const BatchMaker& batches, const FeedOptions& options);
 

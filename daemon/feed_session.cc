@@ -35,6 +35,7 @@ bool FeedSession::Write(const runtime::Feed::Position& position, const std::stri
   if (bytes == written_) return true;  // what has changed is not told
   v1::FeedResponse response = told;
   if (written_.empty()) {
+    response.set_identity(feed_->identity());
     for (const auto& [name, type] : SchemaToWire(*feed_)) (*response.mutable_schema())[name] = type;
   }
   if (!stream_->Write(response)) return false;

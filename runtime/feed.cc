@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <random>
 #include <utility>
 
 #include "absl/hash/hash.h"
@@ -23,6 +24,11 @@ constexpr int64_t kBesideQueue = 5;
 // A row must fit a message of the wire, with what is around it.
 constexpr Bytes kMostRowBytes = MiB(48);
 constexpr Bytes kMostBatchBytes = GiB(16);
+
+std::string Drawn() {
+  std::random_device random;
+  return absl::StrCat(absl::Hex(random(), absl::kZeroPad8), absl::Hex(random(), absl::kZeroPad8));
+}
 
 Bytes Sum(const Feed::Fields& fields) {
   Bytes sum;
@@ -102,6 +108,7 @@ absl::StatusOr<std::shared_ptr<Feed>> Feed::Create(const FeedSpec& spec, data::B
 
 Feed::Feed(Fields fields, data::BatchSource like)
     : fields_(std::move(fields)),
+      identity_(Drawn()),
       like_(std::move(like)),
       batch_bytes_(Sum(fields_)),
       capacity_(std::clamp(kQueueBytes.count() / std::max<int64_t>(1, batch_bytes_.count()),

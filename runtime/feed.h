@@ -32,6 +32,8 @@ class Feed {
   static absl::StatusOr<std::shared_ptr<Feed>> Create(const FeedSpec& spec, data::BatchSource like);
 
   const Fields& fields() const { return fields_; }
+  // Drawn at random, unlike that of any other feed.
+  const std::string& identity() const { return identity_; }
   int64_t rows() const { return like_.batch_size; }
   Bytes batch_bytes() const { return batch_bytes_; }
   // Of the host's memory: the queue, a batch that is being put together, one that is arriving, and
@@ -109,6 +111,7 @@ class Feed {
   void TellEngine() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Fields fields_;
+  const std::string identity_;
   data::BatchSource like_;  // constant after Create()
   const Bytes batch_bytes_;
   const int64_t capacity_;

@@ -1,4 +1,6 @@
 // feed: pushes the rows of files to a job that takes its batches from its client.
+#include <unistd.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <limits>
@@ -12,6 +14,7 @@
 #include "client/cli/render.h"
 #include "client/feed.h"
 #include "client/json.h"
+#include "client/local_file.h"
 #include "proto/names.h"
 
 namespace ebb::cli {
@@ -104,6 +107,11 @@ int Feed(const Context& context) {
   std::vector<std::string> paths = args.positional();
   const std::string job = paths.front();
   paths.erase(paths.begin());
+  for (const std::string& path : paths) {  // before a feed is taken from anybody
+    const auto fd = client::OpenRegularFile(path);
+    if (!fd.ok()) return Fail(fd.status());
+    close(*fd);
+  }
   Teller teller(context, *timeout);
   client::FeedOptions options{.name = NameFor(paths), .patience = *timeout};
   FileBatches batches(std::move(paths), *order);

@@ -208,6 +208,42 @@ TEST_F(FeedTest, AFeederSaysOnceThatItWaitsForItsDaemon) {
   EXPECT_THAT(waits.error(), HasSubstr("no job"));
 }
 
+TEST_F(FeedTest, AFeederDoesNotFeedAnotherJobThatHasTheSameIdAfterARestart) {
+  const std::string mine = SubmitFed({"stop={steps: 1000000}"});
+  Process feeder({kEbb, "feed", mine, kDigits, "--epochs", "100000", "--timeout", "60s"},
+                 {"EBB_SERVER=" + socket()});
+  WatchUntil(mine, [](const auto& update) { return update.job().step() >= 5; });
+  feeder.Signal(SIGSTOP);
+  daemon_->Signal(SIGKILL);
+  daemon_->Wait();
+  daemon_ = Start();
+  const std::string other = SubmitFed();
+  ASSERT_EQ(other, mine);
+  feeder.Signal(SIGCONT);
+  EXPECT_EQ(feeder.Wait(), 5);
+  EXPECT_THAT(feeder.error(), HasSubstr("is another job now"));
+  int64_t step = -1;
+  WatchUntil(other, [&](const auto& update) {
+    step = update.job().step();
+    return true;
+  });
+  EXPECT_EQ(step, 0);
+}
+
+TEST_F(FeedTest, AFileThatIsNotThereTakesNoFeed) {
+  const std::string job = SubmitFed({"stop={steps: 1000000}"});
+  Process feeder({kEbb, "feed", job, kDigits, "--epochs", "100000"}, {"EBB_SERVER=" + socket()});
+  WatchUntil(job, [](const auto& update) { return update.job().step() >= 5; });
+  EXPECT_EQ(Ebb({"feed", job, dir_.path() + "/nope.npz", "--take_over"}).code, 4);
+  int64_t from = -1;
+  WatchUntil(job, [&](const auto& update) {
+    if (from < 0) from = update.job().step();
+    return update.job().step() >= from + 50;
+  });
+  Ebb({"cancel", job});
+  feeder.Wait();
+}
+
 TEST_F(FeedTest, AFeedThatStallsFailsItsJobAsItsSpecSays) {
   const std::string job = SubmitFed({"data.train.feed_timeout=400ms"});
   EXPECT_EQ(Ebb({"feed", job, kDigits, "--keep_open"}).code, 0);
