@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "absl/cleanup/cleanup.h"
@@ -36,9 +37,10 @@ absl::StatusOr<std::string> Store(const Context& context, const std::string& pat
 absl::StatusOr<std::string> WeightsOf(const Context& context, const std::string& name,
                                       client::Uploader* uploader) {
   EBB_ASSIGN_OR_RETURN(const v1::Job job, context.client.Get(name));
-  const char* const base = std::getenv("TMPDIR");
-  std::string directory =
-      absl::StrCat(base != nullptr && *base != '\0' ? base : "/tmp", "/ebb-predict-XXXXXX");
+  std::error_code error;
+  const std::filesystem::path base = std::filesystem::temp_directory_path(error);
+  if (error) return client::LocalFileError(error.value(), "cannot find", "the temporary directory");
+  std::string directory = (base / "ebb-predict-XXXXXX").string();
   if (mkdtemp(directory.data()) == nullptr) {
     return client::LocalFileError(errno, "cannot make a directory", directory);
   }

@@ -42,6 +42,16 @@ absl::Status RequirePlain(const Graph& graph, const Node& node) {
   return absl::OkStatus();
 }
 
+absl::Status RequireOneLayout(const Graph& graph, const Node& node) {
+  const Value& out = Out(graph, node);
+  for (const ValueId in : node.inputs) {
+    if (graph.value(in).layout != out.layout && !LayoutFree(out.type.shape)) {
+      return absl::UnimplementedError(absl::StrCat(node.op->name, " on this device mixes layouts"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 Shape PhysicalShape(const Shape& shape, Layout layout) {
   if (layout == Layout::kPlain || shape.size() < 3) return shape;
   Shape result = {shape[0]};

@@ -54,6 +54,8 @@ absl::Status BadType(const Node& node, DType dtype);
 // Unimplemented when an operand of rank above 1 is channels last: the kernel reads plain order
 // only.
 absl::Status RequirePlain(const Graph& graph, const Node& node);
+// Unimplemented when an operand lies in another order than the result: elements would not meet.
+absl::Status RequireOneLayout(const Graph& graph, const Node& node);
 
 // The dimensions in memory order: of a channels-last value N, S..., C.
 Shape PhysicalShape(const Shape& shape, Layout layout);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "device/common/dispatch.h"
 #include "device/cpu/binary_row.h"
 
 namespace ebb::device::cpu {
@@ -21,16 +22,10 @@ absl::StatusOr<Kernel> FloatBinary(const Graph& graph, const Node& node) {
 template <class F>
 absl::StatusOr<Kernel> Binary(const Graph& graph, const Node& node) {
   EBB_ASSIGN_OR_RETURN(const auto plan, PlanBinary(graph, node));
-  switch (const Value& out = Out(graph, node); out.type.dtype) {
-    case DType::kF32:
-      return BinaryOf<float, float, F>(plan);
-    case DType::kI32:
-      return BinaryOf<int32_t, int32_t, F>(plan);
-    case DType::kI64:
-      return BinaryOf<int64_t, int64_t, F>(plan);
-    default:
-      return BadType(node, out.type.dtype);
-  }
+  return ForNumber(node, Out(graph, node).type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return BinaryOf<T, T, F>(plan);
+  });
 }
 
 absl::StatusOr<Kernel> MakeMod(const Graph& graph, const Node& node) {
@@ -75,23 +70,9 @@ Kernel AddNOf(int64_t n) {
 }
 
 absl::StatusOr<Kernel> MakeAddN(const Graph& graph, const Node& node) {
-  const Value& out = Out(graph, node);
-  for (const ValueId in : node.inputs) {
-    if (graph.value(in).layout != out.layout && !LayoutFree(out.type.shape)) {
-      return absl::UnimplementedError("AddN on cpu mixes layouts");
-    }
-  }
-  const int64_t n = OutElements(graph, node);
-  switch (out.type.dtype) {
-    case DType::kF32:
-      return AddNOf<float>(n);
-    case DType::kI32:
-      return AddNOf<int32_t>(n);
-    case DType::kI64:
-      return AddNOf<int64_t>(n);
-    default:
-      return BadType(node, out.type.dtype);
-  }
+  EBB_RETURN_IF_ERROR(RequireOneLayout(graph, node));
+  return ForNumber(node, Out(graph, node).type.dtype,
+                   [n = OutElements(graph, node)](auto zero) { return AddNOf<decltype(zero)>(n); });
 }
 
 template <class T>

@@ -4,26 +4,18 @@
 #include <type_traits>
 
 #include "device/common/axis.h"
+#include "device/common/dispatch.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
 
 namespace ebb::device::cpu {
 namespace {
 
-// The kernel that make(T()) gives for the type of input 0.
+// By the type of input 0, in plain order.
 template <class F>
-absl::StatusOr<Kernel> ForNumber(const Graph& graph, const Node& node, F make) {
+absl::StatusOr<Kernel> ForInput(const Graph& graph, const Node& node, F make) {
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
-  switch (const DType dtype = In(graph, node).type.dtype; dtype) {
-    case DType::kF32:
-      return make(float());
-    case DType::kI32:
-      return make(int32_t());
-    case DType::kI64:
-      return make(int64_t());
-    default:
-      return BadType(node, dtype);
-  }
+  return ForNumber(node, In(graph, node).type.dtype, make);
 }
 
 // Workspace: the positions of one row.
@@ -31,7 +23,7 @@ absl::StatusOr<Kernel> MakeTopK(const Graph& graph, const Node& node) {
   const Axis form = AxisOf(node, In(graph, node).type.shape);
   const int64_t k = node.attrs.Int("k", 1);
   const bool largest = node.attrs.Int("largest", 1) != 0;
-  return ForNumber(graph, node, [=](auto zero) {
+  return ForInput(graph, node, [=](auto zero) {
     using T = decltype(zero);
     const Bytes workspace(form.size * static_cast<int64_t>(sizeof(int64_t)));
     return MakeKernel(
@@ -64,7 +56,7 @@ template <bool kMax>
 absl::StatusOr<Kernel> MakeArg(const Graph& graph, const Node& node) {
   const Axis form = AxisOf(node, In(graph, node).type.shape);
   const bool last = node.attrs.Int("last", 0) != 0;
-  return ForNumber(graph, node, [=](auto zero) {
+  return ForInput(graph, node, [=](auto zero) {
     using T = decltype(zero);
     return MakeKernel([=](const KernelArgs& args) {
       for (int64_t o = 0; o < form.outer; ++o) {
@@ -112,7 +104,7 @@ absl::StatusOr<Kernel> MakeCumSum(const Graph& graph, const Node& node) {
   const Axis form = AxisOf(node, In(graph, node).type.shape);
   const bool exclusive = node.attrs.Int("exclusive", 0) != 0;
   const bool reverse = node.attrs.Int("reverse", 0) != 0;
-  return ForNumber(graph, node, [=](auto zero) {
+  return ForInput(graph, node, [=](auto zero) {
     using T = decltype(zero);
     return MakeKernel([=](const KernelArgs& args) {
       for (int64_t o = 0; o < form.outer; ++o) {

@@ -3,6 +3,7 @@
 // Indices below 0 count from the end; what is out of range is read as zero and not written.
 #include <algorithm>
 
+#include "device/common/dispatch.h"
 #include "device/common/pointers.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
@@ -91,17 +92,10 @@ absl::StatusOr<Kernel> MakeScatter(const Graph& graph, const Node& node) {
   if (how != ScatterHow::kReplace && x.dtype == DType::kF64) return BadType(node, x.dtype);
   const int64_t elements = NumElements(x.shape);
   return WithPointers(graph, node, x.shape, [&](const auto& plan, auto index) {
-    switch (x.dtype) {
-      case DType::kF32:
-        return ScatterOf<float>(plan, index, how, elements);
-      case DType::kI32:
-        return ScatterOf<int32_t>(plan, index, how, elements);
-      case DType::kU8:
-      case DType::kBool:
-        return ScatterOf<uint8_t>(plan, index, how, elements);
-      default:
-        return ScatterOf<int64_t>(plan, index, how, elements);
-    }
+    // f64 is only replaced, which is a move of eight bytes.
+    return ForNumberOrByte(node, x.dtype == DType::kF64 ? DType::kI64 : x.dtype, [&](auto zero) {
+      return ScatterOf<decltype(zero)>(plan, index, how, elements);
+    });
   });
 }
 

@@ -1,4 +1,5 @@
 // Comparisons and logic with numpy broadcasting: a byte of 0 or 1 an element, in any layout.
+#include "device/common/dispatch.h"
 #include "device/cpu/binary_row.h"
 #include "device/math/binary.h"
 
@@ -10,19 +11,10 @@ using namespace math;  // NOLINT(google-build-using-namespace): the functors
 template <class F>
 absl::StatusOr<Kernel> Compare(const Graph& graph, const Node& node) {
   EBB_ASSIGN_OR_RETURN(const auto plan, PlanBinary(graph, node));
-  switch (const DType dtype = In(graph, node).type.dtype; dtype) {
-    case DType::kF32:
-      return BinaryOf<float, uint8_t, F>(plan);
-    case DType::kI32:
-      return BinaryOf<int32_t, uint8_t, F>(plan);
-    case DType::kI64:
-      return BinaryOf<int64_t, uint8_t, F>(plan);
-    case DType::kU8:
-    case DType::kBool:
-      return BinaryOf<uint8_t, uint8_t, F>(plan);
-    default:
-      return BadType(node, dtype);
-  }
+  return ForNumberOrByte(node, In(graph, node).type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return BinaryOf<T, uint8_t, F>(plan);
+  });
 }
 
 template <class F>

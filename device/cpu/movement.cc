@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "device/common/dispatch.h"
 #include "device/cpu/common.h"
 #include "device/cpu/strided.h"
 
@@ -81,22 +82,8 @@ absl::StatusOr<Kernel> MakePad(const Graph& graph, const Node& node) {
   const StridedCopy copy = PadCopy(graph, node);
   const int64_t n = OutElements(graph, node);
   const double value = node.attrs.Float("value", 0);
-  switch (x.type.dtype) {
-    case DType::kF32:
-      return PadOf<float>(copy, n, value);
-    case DType::kF64:
-      return PadOf<double>(copy, n, value);
-    case DType::kI32:
-      return PadOf<int32_t>(copy, n, value);
-    case DType::kI64:
-      return PadOf<int64_t>(copy, n, value);
-    case DType::kU8:
-    case DType::kBool:
-      break;
-    case DType::kBF16:
-      return BadType(node, x.type.dtype);
-  }
-  return PadOf<uint8_t>(copy, n, value);
+  return ForStored(node, x.type.dtype,
+                   [&](auto zero) { return PadOf<decltype(zero)>(copy, n, value); });
 }
 
 constexpr KernelRow kRows[] = {

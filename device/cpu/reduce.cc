@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "device/common/dispatch.h"
 #include "device/common/reduction.h"
 #include "device/cpu/common.h"
 #include "device/cpu/vec.h"
@@ -165,16 +166,10 @@ struct Smaller {
 template <class F>
 absl::StatusOr<Kernel> MakeExtreme(const Graph& graph, const Node& node) {
   EBB_ASSIGN_OR_RETURN(const Reduction plan, ReductionOf(graph, node));
-  switch (const DType dtype = In(graph, node).type.dtype; dtype) {
-    case DType::kF32:
-      return FoldOf<float, float, F>(plan, 0.0f);
-    case DType::kI32:
-      return FoldOf<int32_t, int32_t, F>(plan, 0);
-    case DType::kI64:
-      return FoldOf<int64_t, int64_t, F>(plan, 0);
-    default:
-      return BadType(node, dtype);
-  }
+  return ForNumber(node, In(graph, node).type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return FoldOf<T, T, F>(plan, zero);
+  });
 }
 
 // Integers wrap around.

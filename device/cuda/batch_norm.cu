@@ -4,7 +4,7 @@
 #include "base/status.h"
 #include "device/common/batch_form.h"
 #include "device/cuda/lines.h"
-#include "device/math/sums.h"
+#include "device/cuda/norm_row.h"
 
 namespace ebb::device::cuda {
 namespace {
@@ -136,20 +136,12 @@ struct Coefficients {
   float slope, shift, tilt;
 };
 
-struct GradientSums {
-  struct Sum {
-    math::FloatSum sum, dot;
-  };
-  EBB_INLINE Sum Zero() const { return {{0, 0}, {0, 0}}; }
+struct GradientSums : SumAndDot {
   EBB_INLINE void Add(Sum& sum, int64_t c, int64_t i) const {
     const int64_t at = form.At(c, i);
     const float d = dy[at];
     sum.sum.Add(d);
     sum.dot.Add(d * (x[at] - mean[c]));
-  }
-  EBB_INLINE void Join(Sum& sum, const Sum& other) const {
-    sum.sum.Join(other.sum);
-    sum.dot.Join(other.dot);
   }
   EBB_INLINE void Done(int64_t c, const Sum& sum) const {
     const double variance = static_cast<double>(var[c]) + epsilon;
@@ -204,7 +196,8 @@ absl::StatusOr<CudaKernel> MakeGradient(const Graph& graph, const Node& node) {
     const float* x = InPtr<float>(args, 1);
     const float* mean = InPtr<float>(args, 3);
     auto* const out = static_cast<Coefficients*>(args.workspace);
-    const GradientSums sums{form,
+    const GradientSums sums{{},
+                            form,
                             kSource,
                             epsilon,
                             dy,

@@ -1,5 +1,6 @@
 // Ops of several inputs with numpy broadcasting: arithmetic, AddN, Where and Expand.
 #include "base/status.h"
+#include "device/common/dispatch.h"
 #include "device/cuda/broadcast_map.h"
 #include "device/cuda/fill.h"
 #include "device/math/binary.h"
@@ -19,16 +20,10 @@ absl::StatusOr<CudaKernel> FloatBinary(const Graph& graph, const Node& node) {
 template <class F>
 absl::StatusOr<CudaKernel> Binary(const Graph& graph, const Node& node) {
   EBB_ASSIGN_OR_RETURN(const auto plan, PlanBinary(graph, node));
-  switch (const DType dtype = Out(graph, node).type.dtype; dtype) {
-    case DType::kF32:
-      return BroadcastKernel<float, float, float>(plan, F());
-    case DType::kI32:
-      return BroadcastKernel<int32_t, int32_t, int32_t>(plan, F());
-    case DType::kI64:
-      return BroadcastKernel<int64_t, int64_t, int64_t>(plan, F());
-    default:
-      return BadType(node, dtype);
-  }
+  return ForNumber(node, Out(graph, node).type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return BroadcastKernel<T, T, T>(plan, F());
+  });
 }
 
 absl::StatusOr<CudaKernel> MakeMod(const Graph& graph, const Node& node) {
@@ -80,23 +75,9 @@ CudaKernel AddNOf(int64_t n) {
 }
 
 absl::StatusOr<CudaKernel> MakeAddN(const Graph& graph, const Node& node) {
-  const Value& out = Out(graph, node);
-  for (const ValueId in : node.inputs) {
-    if (graph.value(in).layout != out.layout && !LayoutFree(out.type.shape)) {
-      return absl::UnimplementedError("AddN on cuda mixes layouts");
-    }
-  }
-  const int64_t n = OutElements(graph, node);
-  switch (out.type.dtype) {
-    case DType::kF32:
-      return AddNOf<float>(n);
-    case DType::kI32:
-      return AddNOf<int32_t>(n);
-    case DType::kI64:
-      return AddNOf<int64_t>(n);
-    default:
-      return BadType(node, out.type.dtype);
-  }
+  EBB_RETURN_IF_ERROR(RequireOneLayout(graph, node));
+  return ForNumber(node, Out(graph, node).type.dtype,
+                   [n = OutElements(graph, node)](auto zero) { return AddNOf<decltype(zero)>(n); });
 }
 
 struct Select {

@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "device/common/axis.h"
+#include "device/common/dispatch.h"
 #include "device/cuda/launch.h"
 #include "device/cuda/strides.h"
 #include "device/cuda/top_k.h"
@@ -11,20 +12,11 @@
 namespace ebb::device::cuda {
 namespace {
 
-// The kernel that make(T()) gives for the type of input 0.
+// By the type of input 0, in plain order.
 template <class F>
-absl::StatusOr<CudaKernel> ForNumber(const Graph& graph, const Node& node, F make) {
+absl::StatusOr<CudaKernel> ForInput(const Graph& graph, const Node& node, F make) {
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
-  switch (const DType dtype = In(graph, node).type.dtype; dtype) {
-    case DType::kF32:
-      return make(float());
-    case DType::kI32:
-      return make(int32_t());
-    case DType::kI64:
-      return make(int64_t());
-    default:
-      return BadType(node, dtype);
-  }
+  return ForNumber(node, In(graph, node).type.dtype, make);
 }
 
 absl::StatusOr<CudaKernel> MakeTopK(const Graph& graph, const Node& node) {
@@ -34,7 +26,7 @@ absl::StatusOr<CudaKernel> MakeTopK(const Graph& graph, const Node& node) {
   }
   const int64_t k = node.attrs.Int("k", 1);
   const bool largest = node.attrs.Int("largest", 1) != 0;
-  return ForNumber(graph, node, [=](auto zero) {
+  return ForInput(graph, node, [=](auto zero) {
     using T = decltype(zero);
     return MakeCudaKernel(
         [=](const Launch& at, const KernelArgs& args) {
@@ -82,7 +74,7 @@ absl::StatusOr<CudaKernel> MakeArg(const Graph& graph, const Node& node) {
   const bool last = node.attrs.Int("last", 0) != 0;
   const SumsBy by = form.inner == 1 ? SumsBy::kRows : SumsBy::kColumns;
   const int64_t keys = form.outer * form.inner;
-  return ForNumber(graph, node, [=](auto zero) {
+  return ForInput(graph, node, [=](auto zero) {
     using T = decltype(zero);
     return MakeCudaKernel(
         [=](const Launch& at, const KernelArgs& args) {
@@ -168,7 +160,7 @@ absl::StatusOr<CudaKernel> MakeCumSum(const Graph& graph, const Node& node) {
   const int64_t chunk = std::max<int64_t>(root, 32);
   const int64_t chunks = std::max<int64_t>((form.size + chunk - 1) / chunk, 1);
   const int64_t lines = form.outer * form.inner;
-  return ForNumber(graph, node, [=](auto zero) {
+  return ForInput(graph, node, [=](auto zero) {
     using T = decltype(zero);
     using Sum = typename Scan<T>::Sum;
     return MakeCudaKernel(

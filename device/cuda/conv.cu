@@ -96,9 +96,9 @@ struct ConvKernel {
   int64_t padded_size = 0;
   Box box = {};
   // Workspace: w turned, x padded, the library's.
-  Bytes padded_at, library_at;
+  Bytes padded_at, conv_at;
 
-  Bytes workspace() const { return library_at + AlignUp(conv->workspace(), kAlignment); }
+  Bytes workspace() const { return conv_at + AlignUp(conv->workspace(), kAlignment); }
 
   int64_t filters() const { return spec.w[0]; }
   int64_t group_channels() const { return spec.w[1]; }
@@ -115,7 +115,7 @@ struct ConvKernel {
     char* const workspace = static_cast<char*>(args.workspace);
     auto* const w = reinterpret_cast<float*>(workspace);
     auto* const x = reinterpret_cast<float*>(workspace + padded_at.count());
-    void* const scratch = workspace + library_at.count();
+    void* const scratch = workspace + conv_at.count();
     const float *a = InPtr<float>(args, 0), *b = InPtr<float>(args, 1);
     float* const out = OutPtr<float>(args);
     if (turned && spec.kind != ConvKind::kGradWeight) {
@@ -197,7 +197,7 @@ absl::StatusOr<CudaKernel> MakeKernel(Library& library, ConvSpec spec) {
   }
   kernel.turned = spec.channels_last && kernel.group_channels() > 1 && kernel.taps() > 1;
   kernel.padded_at = kernel.turned ? SizeOf(spec.w) : Bytes(0);
-  kernel.library_at = kernel.padded_at + (kernel.padded ? SizeOf(with_padding.x) : Bytes(0));
+  kernel.conv_at = kernel.padded_at + (kernel.padded ? SizeOf(with_padding.x) : Bytes(0));
   const Bytes workspace = kernel.workspace();
   return MakeCudaKernel(std::move(kernel), workspace);
 }
@@ -205,8 +205,7 @@ absl::StatusOr<CudaKernel> MakeKernel(Library& library, ConvSpec spec) {
 absl::StatusOr<CudaKernel> MakeConv(Library& library, const Graph& graph, const Node& node) {
   EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   const Shape& out = Out(graph, node).type.shape;
-  if (Empty(out) || Empty(In(graph, node, 0).type.shape) ||
-      Empty(In(graph, node, 1).type.shape)) {
+  if (Empty(out) || Empty(In(graph, node, 0).type.shape) || Empty(In(graph, node, 1).type.shape)) {
     // Nothing to sum. A forward convolution has no channels to sum over then only if it is empty.
     return MakeCudaKernel([n = NumElements(out)](const Launch& at, const KernelArgs& args) {
       return ForEach(at, n, Zero{OutPtr<float>(args)});

@@ -5,37 +5,20 @@
 #include "base/status.h"
 #include "device/common/norm_rows.h"
 #include "device/cuda/lines.h"
-#include "device/math/sums.h"
+#include "device/cuda/norm_row.h"
 
 namespace ebb::device::cuda {
 namespace {
 
-struct Normalize {
-  using Sum = math::Moments;
-  static constexpr bool kEach = true;
-  EBB_INLINE Sum Zero() const { return Sum::None(); }
-  EBB_INLINE void Add(Sum& sum, int64_t row, int64_t i) const { sum.Add(x[row * size + i]); }
-  EBB_INLINE void Join(Sum& sum, const Sum& other) const { sum.Join(other); }
-  EBB_INLINE float Inverse(const Sum& sum) const {
-    return 1.0f / std::sqrt(sum.Variance() + epsilon);
-  }
-  EBB_INLINE void Done(int64_t row, const Sum& sum) const {
-    mean[row] = sum.Mean();
-    inverse[row] = Inverse(sum);
-  }
+struct Normalize : RowMoments {
   EBB_INLINE void Each(int64_t row, int64_t i, const Sum& sum) const {
     const int64_t c = row % form.groups * form.channels + i / form.positions;
-    y[row * size + i] = sum.Centered(x[row * size + i]) * Inverse(sum) * scale[c] + bias[c];
+    y[row * size + i] = Normal(row, i, sum) * scale[c] + bias[c];
   }
   GroupForm form;
-  int64_t size;
-  float epsilon;
-  const float* x;
   const float* scale;
   const float* bias;
   float* y;
-  float* mean;
-  float* inverse;
 };
 
 absl::StatusOr<CudaKernel> MakeGroupNorm(const Graph& graph, const Node& node) {
@@ -45,9 +28,12 @@ absl::StatusOr<CudaKernel> MakeGroupNorm(const Graph& graph, const Node& node) {
   const auto epsilon = static_cast<float>(node.attrs.Float("epsilon", 1e-5));
   return MakeCudaKernel([form, epsilon](const Launch& at, const KernelArgs& args) {
     return Lines(at, SumsBy::kRows, form.samples * form.groups, form.size(),
-                 Normalize{form, form.size(), epsilon, InPtr<float>(args, 0), InPtr<float>(args, 1),
-                           InPtr<float>(args, 2), OutPtr<float>(args, 0), OutPtr<float>(args, 1),
-                           OutPtr<float>(args, 2)});
+                 Normalize{{form.size(), epsilon, InPtr<float>(args, 0), OutPtr<float>(args, 1),
+                            OutPtr<float>(args, 2)},
+                           form,
+                           InPtr<float>(args, 1),
+                           InPtr<float>(args, 2),
+                           OutPtr<float>(args, 0)});
   });
 }
 
@@ -60,21 +46,13 @@ struct PairOfSums {
   float sum, dot;
 };
 
-struct ChannelSums {
-  struct Sum {
-    math::FloatSum sum, dot;
-  };
+struct ChannelSums : SumAndDot {
   static constexpr bool kEach = false;
-  EBB_INLINE Sum Zero() const { return {{0, 0}, {0, 0}}; }
   EBB_INLINE void Add(Sum& sum, int64_t row, int64_t i) const {
     const int64_t group = row / form.channels;
     const float d = dy[row * form.positions + i];
     sum.sum.Add(d);
     sum.dot.Add(d * ((x[row * form.positions + i] - mean[group]) * inverse[group]));
-  }
-  EBB_INLINE void Join(Sum& sum, const Sum& other) const {
-    sum.sum.Join(other.sum);
-    sum.dot.Join(other.dot);
   }
   EBB_INLINE void Done(int64_t row, const Sum& sum) const {
     out[row] = {sum.sum.Total(), sum.dot.Total()};
@@ -87,17 +65,11 @@ struct ChannelSums {
   PairOfSums* out;
 };
 
-struct WeightGradients {
-  using Sum = ChannelSums::Sum;
-  EBB_INLINE Sum Zero() const { return {{0, 0}, {0, 0}}; }
+struct WeightGradients : SumAndDot {
   EBB_INLINE void Add(Sum& sum, int64_t c, int64_t sample) const {
     const PairOfSums pair = sums[sample * all_channels + c];
     sum.sum.Add(pair.sum);
     sum.dot.Add(pair.dot);
-  }
-  EBB_INLINE void Join(Sum& sum, const Sum& other) const {
-    sum.sum.Join(other.sum);
-    sum.dot.Join(other.dot);
   }
   EBB_INLINE void Done(int64_t c, const Sum& sum) const {
     dscale[c] = sum.dot.Total();
@@ -161,11 +133,12 @@ absl::StatusOr<CudaKernel> MakeGradient(const Graph& graph, const Node& node) {
     auto* const sums = static_cast<PairOfSums*>(args.workspace);
     PairOfSums* const means = sums + rows;
     EBB_RETURN_IF_ERROR(Lines(at, SumsBy::kRows, rows, form.positions,
-                              ChannelSums{form, dy, x, mean, inverse, sums}));
-    EBB_RETURN_IF_ERROR(Sums(
-        at, SumsBy::kColumns, form.all_channels(), form.samples,
-        WeightGradients{form.all_channels(), sums, OutPtr<float>(args, 1), OutPtr<float>(args, 2)},
-        means + form.samples * form.groups));
+                              ChannelSums{{}, form, dy, x, mean, inverse, sums}));
+    EBB_RETURN_IF_ERROR(
+        Sums(at, SumsBy::kColumns, form.all_channels(), form.samples,
+             WeightGradients{
+                 {}, form.all_channels(), sums, OutPtr<float>(args, 1), OutPtr<float>(args, 2)},
+             means + form.samples * form.groups));
     EBB_RETURN_IF_ERROR(
         ForEach(at, form.samples * form.groups, GroupMeans{form, sums, scale, means}));
     return Cells(at, rows, form.positions,

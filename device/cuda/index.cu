@@ -2,6 +2,7 @@
 // of the indices, and the two scatters, in which the last of several updates of one place stands.
 // Indices below 0 count from the end; what is out of range is read as zero and not written.
 #include "base/status.h"
+#include "device/common/dispatch.h"
 #include "device/common/pointers.h"
 #include "device/cuda/fill.h"
 #include "device/cuda/segments.h"
@@ -195,17 +196,10 @@ absl::StatusOr<CudaKernel> MakeScatter(const Graph& graph, const Node& node) {
   const int64_t elements = NumElements(x.shape);
   EBB_RETURN_IF_ERROR(CheckSortable(node, elements, NumElements(In(graph, node, 1).type.shape)));
   return WithPointers(graph, node, x.shape, [&](const auto& plan, auto index) {
-    switch (x.dtype) {
-      case DType::kF32:
-        return ScatterOf<float>(plan, index, how, elements);
-      case DType::kI32:
-        return ScatterOf<int32_t>(plan, index, how, elements);
-      case DType::kU8:
-      case DType::kBool:
-        return ScatterOf<uint8_t>(plan, index, how, elements);
-      default:
-        return ScatterOf<int64_t>(plan, index, how, elements);
-    }
+    // f64 is only replaced, which is a move of eight bytes.
+    return ForNumberOrByte(node, x.dtype == DType::kF64 ? DType::kI64 : x.dtype, [&](auto zero) {
+      return ScatterOf<decltype(zero)>(plan, index, how, elements);
+    });
   });
 }
 

@@ -4,36 +4,19 @@
 #include "base/status.h"
 #include "device/common/norm_rows.h"
 #include "device/cuda/lines.h"
-#include "device/math/sums.h"
+#include "device/cuda/norm_row.h"
 
 namespace ebb::device::cuda {
 namespace {
 
-struct Normalize {
-  using Sum = math::Moments;
-  static constexpr bool kEach = true;
-  EBB_INLINE Sum Zero() const { return Sum::None(); }
-  EBB_INLINE void Add(Sum& sum, int64_t row, int64_t i) const { sum.Add(x[row * size + i]); }
-  EBB_INLINE void Join(Sum& sum, const Sum& other) const { sum.Join(other); }
-  EBB_INLINE float Inverse(const Sum& sum) const {
-    return 1.0f / std::sqrt(sum.Variance() + epsilon);
-  }
-  EBB_INLINE void Done(int64_t row, const Sum& sum) const {
-    mean[row] = sum.Mean();
-    inverse[row] = Inverse(sum);
-  }
+struct Normalize : RowMoments {
   EBB_INLINE void Each(int64_t row, int64_t i, const Sum& sum) const {
     const float shift = bias == nullptr ? 0.0f : bias[i];
-    y[row * size + i] = sum.Centered(x[row * size + i]) * Inverse(sum) * scale[i] + shift;
+    y[row * size + i] = Normal(row, i, sum) * scale[i] + shift;
   }
-  int64_t size;
-  float epsilon;
-  const float* x;
   const float* scale;
   const float* bias;
   float* y;
-  float* mean;
-  float* inverse;
 };
 
 absl::StatusOr<CudaKernel> MakeLayerNorm(const Graph& graph, const Node& node) {
@@ -43,9 +26,11 @@ absl::StatusOr<CudaKernel> MakeLayerNorm(const Graph& graph, const Node& node) {
   const auto epsilon = static_cast<float>(node.attrs.Float("epsilon", 1e-5));
   return MakeCudaKernel([rows, epsilon](const Launch& at, const KernelArgs& args) {
     return Lines(at, SumsBy::kRows, rows.rows, rows.size,
-                 Normalize{rows.size, epsilon, InPtr<float>(args, 0), InPtr<float>(args, 1),
-                           InPtr<float>(args, 2), OutPtr<float>(args, 0), OutPtr<float>(args, 1),
-                           OutPtr<float>(args, 2)});
+                 Normalize{{rows.size, epsilon, InPtr<float>(args, 0), OutPtr<float>(args, 1),
+                            OutPtr<float>(args, 2)},
+                           InPtr<float>(args, 1),
+                           InPtr<float>(args, 2),
+                           OutPtr<float>(args, 0)});
   });
 }
 
@@ -64,23 +49,15 @@ struct Gradient {
   const float* inverse;
 };
 
-struct WeightGradients {
-  struct Sum {
-    math::FloatSum scale, bias;
-  };
-  EBB_INLINE Sum Zero() const { return {{0, 0}, {0, 0}}; }
+struct WeightGradients : SumAndDot {
   EBB_INLINE void Add(Sum& sum, int64_t i, int64_t row) const {
     const float d = in.dy[row * in.size + i];
-    sum.scale.Add(d * in.H(row, i));
-    sum.bias.Add(d);
-  }
-  EBB_INLINE void Join(Sum& sum, const Sum& other) const {
-    sum.scale.Join(other.scale);
-    sum.bias.Join(other.bias);
+    sum.dot.Add(d * in.H(row, i));
+    sum.sum.Add(d);
   }
   EBB_INLINE void Done(int64_t i, const Sum& sum) const {
-    dscale[i] = sum.scale.Total();
-    dbias[i] = sum.bias.Total();
+    dscale[i] = sum.dot.Total();
+    dbias[i] = sum.sum.Total();
   }
   Gradient in;
   float* dscale;
@@ -125,9 +102,9 @@ absl::StatusOr<CudaKernel> MakeGradient(const Graph& graph, const Node& node) {
                       InPtr<float>(args, 3),
                       InPtr<float>(args, 4)};
     // First, as dx may be written over dy.
-    EBB_RETURN_IF_ERROR(Sums(at, SumsBy::kColumns, rows.size, rows.rows,
-                             WeightGradients{in, OutPtr<float>(args, 1), OutPtr<float>(args, 2)},
-                             args.workspace));
+    EBB_RETURN_IF_ERROR(Sums(
+        at, SumsBy::kColumns, rows.size, rows.rows,
+        WeightGradients{{}, in, OutPtr<float>(args, 1), OutPtr<float>(args, 2)}, args.workspace));
     return Lines(at, SumsBy::kRows, rows.rows, rows.size, InputGradient{in, OutPtr<float>(args)});
   };
   return MakeCudaKernel(run,

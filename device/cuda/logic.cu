@@ -1,5 +1,6 @@
 // Comparisons and logic with numpy broadcasting: a byte of 0 or 1 an element, in any layout.
 #include "base/status.h"
+#include "device/common/dispatch.h"
 #include "device/cuda/broadcast_map.h"
 #include "device/math/binary.h"
 
@@ -11,19 +12,10 @@ using namespace math;  // NOLINT(google-build-using-namespace): the functors
 template <class F>
 absl::StatusOr<CudaKernel> Compare(const Graph& graph, const Node& node) {
   EBB_ASSIGN_OR_RETURN(const auto plan, PlanBinary(graph, node));
-  switch (const DType dtype = In(graph, node).type.dtype; dtype) {
-    case DType::kF32:
-      return BroadcastKernel<uint8_t, float, float>(plan, F());
-    case DType::kI32:
-      return BroadcastKernel<uint8_t, int32_t, int32_t>(plan, F());
-    case DType::kI64:
-      return BroadcastKernel<uint8_t, int64_t, int64_t>(plan, F());
-    case DType::kU8:
-    case DType::kBool:
-      return BroadcastKernel<uint8_t, uint8_t, uint8_t>(plan, F());
-    default:
-      return BadType(node, dtype);
-  }
+  return ForNumberOrByte(node, In(graph, node).type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return BroadcastKernel<uint8_t, T, T>(plan, F());
+  });
 }
 
 template <class F>

@@ -1,5 +1,6 @@
 // Ops that move elements: views, transposes, concatenation, slices, padding and layout changes.
 #include "base/status.h"
+#include "device/common/dispatch.h"
 #include "device/cuda/fill.h"
 #include "device/cuda/strided.h"
 
@@ -64,21 +65,9 @@ CudaKernel FillAndCopy(const StridedCopy& copy, int64_t n, T value) {
 absl::StatusOr<CudaKernel> FillAndCopy(const Graph& graph, const Node& node,
                                        const StridedCopy& copy, double value) {
   const int64_t n = OutElements(graph, node);
-  switch (In(graph, node).type.dtype) {
-    case DType::kF32:
-      return FillAndCopy(copy, n, static_cast<float>(value));
-    case DType::kF64:
-      return FillAndCopy(copy, n, value);
-    case DType::kI32:
-      return FillAndCopy(copy, n, static_cast<int32_t>(value));
-    case DType::kI64:
-      return FillAndCopy(copy, n, static_cast<int64_t>(value));
-    case DType::kU8:
-    case DType::kBool:
-    case DType::kBF16:  // nodes of bf16 do not come here
-      break;
-  }
-  return FillAndCopy(copy, n, static_cast<uint8_t>(value));
+  return ForStored(node, In(graph, node).type.dtype, [&](auto zero) {
+    return FillAndCopy(copy, n, static_cast<decltype(zero)>(value));
+  });
 }
 
 absl::StatusOr<CudaKernel> MakeSliceGrad(const Graph& graph, const Node& node) {

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "base/status.h"
+#include "device/common/dispatch.h"
 #include "device/common/reduction.h"
 #include "device/cuda/launch.h"
 #include "device/cuda/lines.h"
@@ -115,16 +116,8 @@ CudaKernel FoldBy(const Reduction& plan) {
 template <template <class> class Fold>
 absl::StatusOr<CudaKernel> MakeFold(const Graph& graph, const Node& node) {
   EBB_ASSIGN_OR_RETURN(const Reduction plan, ReductionOf(graph, node));
-  switch (const DType dtype = In(graph, node).type.dtype; dtype) {
-    case DType::kF32:
-      return FoldBy<float, Fold>(plan);
-    case DType::kI32:
-      return FoldBy<int32_t, Fold>(plan);
-    case DType::kI64:
-      return FoldBy<int64_t, Fold>(plan);
-    default:
-      return BadType(node, dtype);
-  }
+  return ForNumber(node, In(graph, node).type.dtype,
+                   [&](auto zero) { return FoldBy<decltype(zero), Fold>(plan); });
 }
 
 absl::StatusOr<CudaKernel> MakeReduceSum(const Graph& graph, const Node& node) {

@@ -1,0 +1,56 @@
+// A kernel for an element type: make(T()) with the C++ type that stores it, on every device. `make`
+// returns a kernel or a StatusOr of one. BadType for the types that a function leaves out; nodes of
+// bf16 come to no kernel (device/common/rounded.h).
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "device/common/operands.h"
+
+namespace ebb::device {
+
+namespace internal {
+template <class T>
+struct StatusOrOf {
+  using Type = absl::StatusOr<T>;
+};
+template <class T>
+struct StatusOrOf<absl::StatusOr<T>> {
+  using Type = absl::StatusOr<T>;
+};
+template <class F>
+using MadeBy = typename StatusOrOf<decltype(std::declval<F>()(float()))>::Type;
+}  // namespace internal
+
+// f32, i32, i64.
+template <class F>
+internal::MadeBy<F> ForNumber(const Node& node, DType dtype, F make) {
+  switch (dtype) {
+    case DType::kF32:
+      return make(float());
+    case DType::kI32:
+      return make(int32_t());
+    case DType::kI64:
+      return make(int64_t());
+    default:
+      return BadType(node, dtype);
+  }
+}
+
+// These, and u8 and bool, which are stored alike.
+template <class F>
+internal::MadeBy<F> ForNumberOrByte(const Node& node, DType dtype, F make) {
+  if (dtype == DType::kU8 || dtype == DType::kBool) return make(uint8_t());
+  return ForNumber(node, dtype, make);
+}
+
+// These, and f64.
+template <class F>
+internal::MadeBy<F> ForStored(const Node& node, DType dtype, F make) {
+  if (dtype == DType::kF64) return make(double());
+  return ForNumberOrByte(node, dtype, make);
+}
+
+}  // namespace ebb::device
