@@ -13,6 +13,7 @@
 #include "bench/fidelity_jobs.h"
 #include "bench/progress.h"
 #include "bench/zoo_jobs.h"
+#include "graph/hash.h"
 #include "model/zoo/zoo.h"
 #include "runtime/engine.h"
 
@@ -64,16 +65,8 @@ absl::Status AwaitSuccess(const Engine& engine, JobId id) {
 absl::StatusOr<std::string> BitsOf(const Engine& engine, JobId id) {
   EBB_ASSIGN_OR_RETURN(const auto result, engine.Result(id));
   Sha256 hash;
-  for (const graph::TensorMap* tensors : {&result->weights, &result->slots}) {
-    std::vector<std::string> names;
-    for (const auto& [name, tensor] : *tensors) names.push_back(name);
-    std::sort(names.begin(), names.end());
-    for (const std::string& name : names) {
-      const auto& data = tensors->at(name).data;
-      hash.Update(name);
-      hash.Update({reinterpret_cast<const char*>(data.data()), data.size()});
-    }
-  }
+  graph::AddTensors(result->weights, &hash);
+  graph::AddTensors(result->slots, &hash);
   return hash.HexDigest();
 }
 

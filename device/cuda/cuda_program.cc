@@ -7,20 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "device/common/node_kernel.h"
 #include "device/cuda/bf16.h"
 
 namespace ebb::device::cuda {
-namespace {
-
-using Pointers = absl::InlinedVector<void*, 16>;
-
-void Lookup(absl::Span<const ValueId> ids, const Bindings& bindings, Pointers* pointers) {
-  pointers->clear();
-  for (ValueId id : ids) pointers->push_back(id.valid() ? bindings.values[id.index()] : nullptr);
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<CudaProgram>> CudaProgram::Make(const graph::Graph& graph,
                                                                const CudaConfig& config,
                                                                std::shared_ptr<Faults> faults) {
@@ -28,18 +18,11 @@ absl::StatusOr<std::unique_ptr<CudaProgram>> CudaProgram::Make(const graph::Grap
   program->steps_.reserve(graph.nodes.size());
   std::vector<std::string> names;
   for (const graph::Node& node : graph.nodes) {
-    std::string where = absl::StrCat("node '", node.name, "'");
     const KernelMaker make = config.find_kernel(node.op->name);
-    if (!make) {
-      return absl::UnimplementedError(
-          absl::StrCat(where, ": op ", node.op->name, " has no kernel on device cuda"));
-    }
-    absl::StatusOr<CudaKernel> kernel =
-        TouchesBf16(graph, node) ? MakeRounded(graph, node, make) : make(graph, node);
-    if (!kernel.ok()) return Annotate(kernel.status(), where);
-    names.push_back(where);
-    program->steps_.push_back({.name = std::move(where),
-                               .kernel = *std::move(kernel),
+    EBB_ASSIGN_OR_RETURN(CudaKernel kernel, KernelOf(graph, node, "cuda", make, MakeRounded));
+    names.push_back(InWords(node));
+    program->steps_.push_back({.name = names.back(),
+                               .kernel = std::move(kernel),
                                .in = {node.inputs.begin(), node.inputs.end()},
                                .out = {node.outputs.begin(), node.outputs.end()},
                                .may_fault = cuda::MayFault(graph, node)});

@@ -6,37 +6,20 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "device/common/node_kernel.h"
 #include "device/host/bf16.h"
 
 namespace ebb::device {
-namespace {
-
-using Pointers = absl::InlinedVector<void*, 16>;
-
-void Lookup(absl::Span<const ValueId> ids, const Bindings& bindings, Pointers* pointers) {
-  pointers->clear();
-  for (ValueId id : ids) pointers->push_back(id.valid() ? bindings.values[id.index()] : nullptr);
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<HostProgram>> HostProgram::Make(
     const graph::Graph& graph, absl::string_view kind,
     absl::FunctionRef<KernelFactory(absl::string_view op)> find) {
   auto program = std::make_unique<HostProgram>();
   program->steps_.reserve(graph.nodes.size());
   for (const graph::Node& node : graph.nodes) {
-    const std::string where = absl::StrCat("node '", node.name, "'");
     const KernelFactory make = find(node.op->name);
-    if (make == nullptr) {
-      return absl::UnimplementedError(
-          absl::StrCat(where, ": op ", node.op->name, " has no kernel on device ", kind));
-    }
-    absl::StatusOr<Kernel> kernel =
-        TouchesBf16(graph, node) ? MakeRounded(graph, node, make) : make(graph, node);
-    if (!kernel.ok()) return Annotate(kernel.status(), where);
-    program->steps_.push_back({.name = where,
-                               .kernel = *std::move(kernel),
+    EBB_ASSIGN_OR_RETURN(Kernel kernel, KernelOf(graph, node, kind, make, MakeRounded));
+    program->steps_.push_back({.name = InWords(node),
+                               .kernel = std::move(kernel),
                                .in = {node.inputs.begin(), node.inputs.end()},
                                .out = {node.outputs.begin(), node.outputs.end()}});
   }

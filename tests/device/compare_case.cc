@@ -2,26 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tests/testing/run_graph.h"
 
 namespace ebb::testing {
 
 using graph::HostTensor;
-
-double RelativeL2(const HostTensor& got, const HostTensor& want) {
-  const std::vector<double> a = ToDoubles(got);
-  const std::vector<double> b = ToDoubles(want);
-  double difference = 0;
-  double norm = 0;
-  for (size_t i = 0; i < b.size(); ++i) {
-    difference += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  if (difference == 0) return 0;
-  return norm == 0 ? INFINITY : std::sqrt(difference / norm);
-}
 
 void CompareCase(device::Device& device, device::Device& ref, const OpCase& c, Order order) {
   SCOPED_TRACE(Describe(c, order));

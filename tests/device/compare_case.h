@@ -6,9 +6,6 @@
 
 namespace ebb::testing {
 
-// |got - want| / |want|, by the root of the sums of squares; infinite where only `want` is zero.
-double RelativeL2(const graph::HostTensor& got, const graph::HostTensor& want);
-
 // Expects that `device` makes of the case what `ref` makes of it: floats within 1e-5, whole numbers
 // the same.
 void CompareCase(device::Device& device, device::Device& ref, const OpCase& c, Order order);

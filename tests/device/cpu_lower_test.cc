@@ -18,18 +18,6 @@ using graph::HostTensor;
 using graph::Layout;
 using graph::Role;
 
-double RelativeL2(const HostTensor& got, const HostTensor& want) {
-  const std::vector<double> a = ToDoubles(got);
-  const std::vector<double> b = ToDoubles(want);
-  double difference = 0;
-  double norm = 0;
-  for (size_t i = 0; i < b.size(); ++i) {
-    difference += (a[i] - b[i]) * (a[i] - b[i]);
-    norm += b[i] * b[i];
-  }
-  return difference == 0 ? 0 : std::sqrt(difference / norm);
-}
-
 int CountOps(const Graph& graph, absl::string_view op) {
   int count = 0;
   for (const graph::Node& node : graph.nodes) count += node.op->name == op ? 1 : 0;

@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "device/check/race_check.h"
 #include "device/device.h"
+#include "graph/hash.h"
 #include "graph/text.h"
 #include "gtest/gtest.h"
 #include "model/zoo/zoo.h"
@@ -204,16 +205,8 @@ std::string Fingerprint(const runtime::Engine& engine, JobId job) {
   EXPECT_TRUE(result.ok()) << result.status();
   if (!result.ok()) return "";
   Sha256 hash;
-  for (const auto* tensors : {&(*result)->weights, &(*result)->slots}) {
-    std::vector<std::string> names;
-    for (const auto& [name, tensor] : *tensors) names.push_back(name);
-    std::sort(names.begin(), names.end());
-    for (const std::string& name : names) {
-      const auto& data = tensors->at(name).data;
-      hash.Update(name);
-      hash.Update({reinterpret_cast<const char*>(data.data()), data.size()});
-    }
-  }
+  graph::AddTensors((*result)->weights, &hash);
+  graph::AddTensors((*result)->slots, &hash);
   auto points = engine.Metrics(job, 0);
   EXPECT_TRUE(points.ok()) << points.status();
   for (const runtime::MetricPoint& point : *points) {

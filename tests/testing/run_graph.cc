@@ -266,4 +266,17 @@ HostTensor FromDoubles(graph::TensorType type, const std::vector<double>& values
   return tensor;
 }
 
+double RelativeL2(const HostTensor& got, const HostTensor& want) {
+  const std::vector<double> a = ToDoubles(got);
+  const std::vector<double> b = ToDoubles(want);
+  double difference = 0;
+  double norm = 0;
+  for (size_t i = 0; i < b.size(); ++i) {
+    difference += (a[i] - b[i]) * (a[i] - b[i]);
+    norm += b[i] * b[i];
+  }
+  if (difference == 0) return 0;
+  return norm == 0 ? INFINITY : std::sqrt(difference / norm);
+}
+
 }  // namespace ebb::testing

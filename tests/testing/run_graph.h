@@ -69,5 +69,7 @@ graph::HostTensor RandomTensor(graph::TensorType type, uint64_t seed, double min
 // The elements of a tensor of any type as doubles, and back.
 std::vector<double> ToDoubles(const graph::HostTensor& tensor);
 graph::HostTensor FromDoubles(graph::TensorType type, const std::vector<double>& values);
+// |got - want| / |want|, by the root of the sums of squares; infinite where only `want` is zero.
+double RelativeL2(const graph::HostTensor& got, const graph::HostTensor& want);
 
 }  // namespace ebb::testing
