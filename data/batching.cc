@@ -94,6 +94,7 @@ void CopyRow(DType from_type, DType to_type, const std::byte* from, std::byte* t
     case DType::kBool:
       return ConvertRowTo<uint8_t>(to_type, from, to, count);
     case DType::kBF16:
+    case DType::kF16:
       break;
   }
   EBB_CHECK(false && "data of a type that only graphs have");

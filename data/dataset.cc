@@ -138,6 +138,7 @@ absl::StatusOr<std::vector<int64_t>> ToIndex(const HostTensor& tensor) {
     case DType::kF32:
     case DType::kF64:
     case DType::kBF16:
+    case DType::kF16:
       break;
   }
   return absl::InvalidArgumentError(absl::StrCat(

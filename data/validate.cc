@@ -147,6 +147,7 @@ absl::Status CheckValues(const BatchSource& source, const FieldBinding& binding,
     case DType::kBool:
       return CheckValues<uint8_t>(source, binding, field, part);
     case DType::kBF16:
+    case DType::kF16:
       break;  // data never is
   }
   return absl::OkStatus();

@@ -47,6 +47,7 @@ std::string DataToText(const HostTensor& tensor) {
     case DType::kBool:
       return JoinData<uint8_t>(tensor);
     case DType::kBF16:
+    case DType::kF16:
       break;  // constants never are
   }
   return "";

@@ -122,7 +122,8 @@ absl::StatusOr<HostTensor> ParseConstant(const TensorType& type, absl::string_vi
       Fill<uint8_t>(tensor, numbers);
       break;
     case DType::kBF16:
-      return Invalid("a constant cannot be bf16; cast one of f32");
+    case DType::kF16:
+      return Invalid(absl::StrCat("a constant cannot be ", Name(type.dtype), "; cast one of f32"));
   }
   return tensor;
 }

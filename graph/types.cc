@@ -10,8 +10,8 @@
 namespace ebb::graph {
 namespace {
 
-constexpr std::array<absl::string_view, 7> kNames = {"f32", "f64",  "i32", "i64",
-                                                     "u8",  "bool", "bf16"};
+constexpr std::array<absl::string_view, 8> kNames = {"f32", "f64",  "i32",  "i64",
+                                                     "u8",  "bool", "bf16", "f16"};
 
 // Counts saturate here, so that even eight times as much stays an int64.
 constexpr int64_t kMaxElements = std::numeric_limits<int64_t>::max() / 16;
@@ -27,6 +27,7 @@ Bytes SizeOf(DType dtype) {
     case DType::kI32:
       return Bytes(4);
     case DType::kBF16:
+    case DType::kF16:
       return Bytes(2);
     case DType::kU8:
     case DType::kBool:
@@ -42,7 +43,7 @@ absl::string_view Name(DType dtype) {
 
 std::optional<DType> ParseDType(absl::string_view name) {
   const std::optional<DType> dtype = ParseGraphDType(name);
-  return dtype == DType::kBF16 ? std::nullopt : dtype;
+  return dtype.has_value() && IsLow(*dtype) ? std::nullopt : dtype;
 }
 
 std::optional<DType> ParseGraphDType(absl::string_view name) {

@@ -14,18 +14,20 @@
 
 namespace ebb::graph {
 
-// kBF16 (the upper half of an f32) is what mixed precision makes of activations; data, weights and
-// constants never have it.
-enum class DType : uint8_t { kF32, kF64, kI32, kI64, kU8, kBool, kBF16 };
+// kBF16 (the upper half of an f32) and kF16 (IEEE half precision) are what mixed precision makes of
+// activations; data, weights and constants never have them.
+enum class DType : uint8_t { kF32, kF64, kI32, kI64, kU8, kBool, kBF16, kF16 };
 
 Bytes SizeOf(DType dtype);
-absl::string_view Name(DType dtype);  // "f32", "f64", "i32", "i64", "u8", "bool", "bf16"
-// The types that data and models come in: all but bf16.
+absl::string_view Name(DType dtype);  // "f32", "f64", "i32", "i64", "u8", "bool", "bf16", "f16"
+// The types that data and models come in: all but bf16 and f16.
 std::optional<DType> ParseDType(absl::string_view name);
 // All of them.
 std::optional<DType> ParseGraphDType(absl::string_view name);
+// The types of mixed precision.
+constexpr bool IsLow(DType dtype) { return dtype == DType::kBF16 || dtype == DType::kF16; }
 constexpr bool IsFloat(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kBF16;
+  return dtype == DType::kF32 || dtype == DType::kF64 || IsLow(dtype);
 }
 
 // Row-major dimensions; rank 0 is a scalar. Every dimension is known and >= 0.

@@ -176,7 +176,7 @@ class NodeChecker {
 }  // namespace
 
 absl::Status CheckType(const TensorType& type) {
-  if (type.dtype > DType::kBF16) return Invalid("unknown element type");
+  if (type.dtype > DType::kF16) return Invalid("unknown element type");
   if (type.shape.size() > kMaxRank) {
     return Invalid(absl::StrCat("rank ", type.shape.size(), "; the most is ", kMaxRank));
   }

@@ -76,7 +76,8 @@ auto VisitDType(DType dtype, F&& fn) {
       return fn(int64_t{});
     case DType::kU8:
     case DType::kBool:
-    case DType::kBF16:  // host tensors never are
+    case DType::kBF16:
+    case DType::kF16:  // host tensors never are
       break;
   }
   return fn(uint8_t{});

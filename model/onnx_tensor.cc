@@ -135,7 +135,8 @@ absl::StatusOr<HostTensor> ReadTyped(const onnx::TensorProto& proto, TensorType 
       return FromField<int64_t>(proto.int64_data(), std::move(type));
     case DType::kU8:
     case DType::kBool:
-    case DType::kBF16:  // initialisers never are
+    case DType::kBF16:
+    case DType::kF16:  // initialisers never are
       break;
   }
   return FromField<uint8_t>(proto.int32_data(), std::move(type));

@@ -1,6 +1,6 @@
 // A kernel for an element type: make(T()) with the C++ type that stores it, on every device. `make`
 // returns a kernel or a StatusOr of one. BadType for the types that a function leaves out; nodes of
-// bf16 come to no kernel (device/common/rounded.h).
+// bf16 and f16 come to no kernel (device/common/rounded.h).
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,8 @@ inline std::string InWords(const graph::Node& node) {
   return absl::StrCat("node '", node.name, "'");
 }
 
-// The kernel that `make` prepares; where operands are bf16, that `rounded` makes of it. Errors name
-// the node: Unimplemented when `make` is empty, or `make`'s own.
+// The kernel that `make` prepares; where operands have 16 bits, that `rounded` makes of it. Errors
+// name the node: Unimplemented when `make` is empty, or `make`'s own.
 template <class Make, class Rounded>
 auto KernelOf(const graph::Graph& graph, const graph::Node& node, absl::string_view kind,
               const Make& make, const Rounded& rounded) -> decltype(make(graph, node)) {
@@ -36,7 +36,7 @@ auto KernelOf(const graph::Graph& graph, const graph::Node& node, absl::string_v
     return absl::UnimplementedError(
         absl::StrCat(InWords(node), ": op ", node.op->name, " has no kernel on device ", kind));
   }
-  auto kernel = TouchesBf16(graph, node) ? rounded(graph, node, make) : make(graph, node);
+  auto kernel = TouchesLow(graph, node) ? rounded(graph, node, make) : make(graph, node);
   if (!kernel.ok()) return Annotate(kernel.status(), InWords(node));
   return kernel;
 }

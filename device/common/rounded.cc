@@ -14,8 +14,9 @@ using graph::Graph;
 using graph::Node;
 
 RoundedOperand Place(const graph::Value& value, int64_t alignment, RoundedPlan* plan) {
-  if (value.type.dtype != DType::kBF16) return {};
-  const RoundedOperand copy{true, graph::NumElements(value.type.shape), plan->bytes};
+  const DType dtype = value.type.dtype;
+  if (!graph::IsLow(dtype)) return {};
+  const RoundedOperand copy{true, dtype, graph::NumElements(value.type.shape), plan->bytes};
   const int64_t bytes = copy.elements * static_cast<int64_t>(sizeof(float));
   plan->bytes += (bytes + alignment - 1) / alignment * alignment;
   return copy;
@@ -34,7 +35,7 @@ std::shared_ptr<const Graph> MakeShadow(const Graph& graph, const Node& node) {
     if (it != known.end()) return it->second;
     const graph::Value& value = graph.value(id);
     graph::TensorType type = value.type;
-    if (type.dtype == DType::kBF16) type.dtype = DType::kF32;
+    if (graph::IsLow(type.dtype)) type.dtype = DType::kF32;
     const ValueId made = shadow->AddValue(value.name, std::move(type), value.role);
     shadow->value(made).layout = value.layout;
     shadow->value(made).data = value.data;
@@ -52,9 +53,9 @@ std::shared_ptr<const Graph> MakeShadow(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-bool TouchesBf16(const Graph& graph, const Node& node) {
+bool TouchesLow(const Graph& graph, const Node& node) {
   const auto low = [&](ValueId id) {
-    return id.valid() && graph.value(id).type.dtype == DType::kBF16;
+    return id.valid() && graph::IsLow(graph.value(id).type.dtype);
   };
   return std::any_of(node.inputs.begin(), node.inputs.end(), low) ||
          std::any_of(node.outputs.begin(), node.outputs.end(), low);
@@ -63,8 +64,9 @@ bool TouchesBf16(const Graph& graph, const Node& node) {
 absl::StatusOr<RoundedPlan> PlanRounded(const Graph& graph, const Node& node, Bytes alignment) {
   for (const int input : node.op->mutates) {
     const ValueId id = node.inputs[static_cast<size_t>(input)];
-    if (id.valid() && graph.value(id).type.dtype == DType::kBF16) {
-      return absl::UnimplementedError(absl::StrCat(node.op->name, " cannot update a bf16 value"));
+    if (id.valid() && graph::IsLow(graph.value(id).type.dtype)) {
+      return absl::UnimplementedError(absl::StrCat(node.op->name, " cannot update a value of ",
+                                                   graph::Name(graph.value(id).type.dtype)));
     }
   }
   RoundedPlan plan;

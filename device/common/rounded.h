@@ -1,5 +1,5 @@
-// Nodes with bf16 operands for kernels that compute in f32: which operands are copied to f32, where
-// the copies lie in the workspace, and the node as the kernel sees it.
+// Nodes with operands of 16 bits (bf16, f16) for kernels that compute in f32: which operands are
+// copied to f32, where the copies lie in the workspace, and the node as the kernel sees it.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,12 @@
 
 namespace ebb::device {
 
-bool TouchesBf16(const graph::Graph& graph, const graph::Node& node);
+bool TouchesLow(const graph::Graph& graph, const graph::Node& node);
 
-// Where the f32 copy of an operand is; `low` is false for operands that are not bf16.
+// Where the f32 copy of an operand is; `low` is false for operands that are not of 16 bits.
 struct RoundedOperand {
   bool low = false;
+  graph::DType dtype = graph::DType::kF32;
   int64_t elements = 0;
   int64_t offset = 0;  // bytes into the workspace
 };
@@ -27,7 +28,7 @@ struct RoundedPlan {
   std::shared_ptr<const graph::Graph> shadow;
 };
 
-// Copies start at multiples of `alignment`. Unimplemented where the node writes to a bf16 operand.
+// Copies start at multiples of `alignment`. Unimplemented where the node updates a low operand.
 absl::StatusOr<RoundedPlan> PlanRounded(const graph::Graph& graph, const graph::Node& node,
                                         Bytes alignment);
 

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "device/common/node_kernel.h"
-#include "device/cuda/bf16.h"
+#include "device/cuda/rounded.h"
 
 namespace ebb::device::cuda {
 absl::StatusOr<std::unique_ptr<CudaProgram>> CudaProgram::Make(const graph::Graph& graph,

@@ -4,7 +4,6 @@
 set(EBB_CUDA_KERNELS
   adaptive.cu
   batch_norm.cu
-  bf16.cu
   binary.cu
   choice.cu
   conv.cu
@@ -25,6 +24,7 @@ set(EBB_CUDA_KERNELS
   random.cu
   reduce.cu
   rms_norm.cu
+  rounded.cu
   softmax.cu
   sparse_adaptive.cu
   unary.cu

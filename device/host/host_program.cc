@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "device/common/node_kernel.h"
-#include "device/host/bf16.h"
+#include "device/host/rounded.h"
 
 namespace ebb::device {
 absl::StatusOr<std::unique_ptr<HostProgram>> HostProgram::Make(

@@ -244,6 +244,7 @@ absl::StatusOr<Kernel> ForAny(DType dtype, Body body) {
     case DType::kBool:
       return body(bool());
     case DType::kBF16:
+    case DType::kF16:
       break;
   }
   return absl::InternalError("unknown element type");

@@ -28,7 +28,8 @@ void ScaleAttrs(AttrReader& attrs) {
 
 absl::StatusOr<Types> CastShape(const ShapeContext& context) {
   AttrReader attrs(context.attrs);
-  const std::string to = attrs.Word("to", {"f32", "f64", "i32", "i64", "u8", "bool", "bf16"});
+  const std::string to =
+      attrs.Word("to", {"f32", "f64", "i32", "i64", "u8", "bool", "bf16", "f16"});
   EBB_RETURN_IF_ERROR(attrs.Finish());
   EBB_ASSIGN_OR_RETURN(const TensorType* x, Required(context, 0, "x", Kind::kAny));
   return Output(ParseGraphDType(to).value(), x->shape);

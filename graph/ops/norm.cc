@@ -21,8 +21,8 @@ absl::StatusOr<BatchInput> ReadBatch(const ShapeContext& context, size_t i, size
   if (std::find(x->shape.begin(), x->shape.end(), 0) != x->shape.end()) {
     return Invalid("x is ", ToString(*x), ": there are no elements to normalise");
   }
-  // Of bf16 activations the scale, the shift and the statistics stay f32.
-  const DType channel = x->dtype == DType::kBF16 ? DType::kF32 : x->dtype;
+  // Of 16-bit activations the scale, the shift and the statistics stay f32.
+  const DType channel = IsLow(x->dtype) ? DType::kF32 : x->dtype;
   BatchInput batch{*x, {channel, {x->shape[1]}}};
   for (size_t j = first; j < last; ++j) {
     EBB_RETURN_IF_ERROR(Exactly(context, j, absl::StrCat("input ", j), batch.channel));

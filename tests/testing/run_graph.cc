@@ -241,7 +241,8 @@ void ForType(DType dtype, Body body) {
     case DType::kBool:
       return body(uint8_t());
     case DType::kBF16:
-      EBB_CHECK(false && "a host tensor of bf16");
+    case DType::kF16:
+      EBB_CHECK(false && "a host tensor of 16-bit floats");
   }
 }
 

@@ -1,5 +1,5 @@
-// Nodes with bf16 operands for kernels that compute in f32: they run on copies that are f32, and
-// what they make is rounded. Right for every op at once.
+// Nodes with operands of 16 bits for kernels that compute in f32: they run on copies that are f32,
+// and what they make is rounded. Right for every op at once.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,7 +8,7 @@
 
 namespace ebb::device::cuda {
 
-// `make` is given the node with f32 in the place of bf16. The copies are in the kernel's workspace.
+// `make` is given the node with f32 in their place. The copies are in the kernel's workspace.
 // Errors are PlanRounded()'s and the maker's.
 absl::StatusOr<CudaKernel> MakeRounded(const Graph& graph, const Node& node,
                                        const KernelMaker& make);

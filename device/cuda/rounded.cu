@@ -2,21 +2,37 @@
 
 #include "absl/container/inlined_vector.h"
 #include "base/status.h"
-#include "device/common/bf16.h"
-#include "device/cuda/bf16.h"
+#include "device/common/half.h"
 #include "device/cuda/launch.h"
+#include "device/cuda/rounded.h"
 
 namespace ebb::device::cuda {
 namespace {
 
 constexpr Bytes kAlignment(256);
 
-struct Widen {
-  EBB_INLINE float operator()(uint16_t bits) const { return FromBf16(bits); }
+template <class T>
+struct Load {
+  EBB_INLINE float operator()(T value) const { return Widen(value); }
 };
-struct Narrow {
-  EBB_INLINE uint16_t operator()(float value) const { return ToBf16(value); }
+template <class T>
+struct Round {
+  EBB_INLINE T operator()(float value) const {
+    T low;
+    Narrow(value, &low);
+    return low;
+  }
 };
+
+template <class T>
+absl::Status LoadFrom(const Launch& at, const RoundedOperand& operand, const void* from,
+                      float* to) {
+  return Map(at, operand.elements, Load<T>(), to, static_cast<const T*>(from));
+}
+template <class T>
+absl::Status RoundTo(const Launch& at, const RoundedOperand& operand, const float* from, void* to) {
+  return Map(at, operand.elements, Round<T>(), static_cast<T*>(to), from);
+}
 
 absl::Status EnqueueRounded(const RoundedPlan& plan, const CudaKernel& kernel, const Launch& at,
                             const KernelArgs& args) {
@@ -28,8 +44,8 @@ absl::Status EnqueueRounded(const RoundedPlan& plan, const CudaKernel& kernel, c
   absl::InlinedVector<void*, 16> out(args.out.begin(), args.out.end());
   for (size_t i = 0; i < in.size(); ++i) {
     if (!plan.in[i].low || in[i] == nullptr) continue;
-    EBB_RETURN_IF_ERROR(Map(at, plan.in[i].elements, Widen(), copy(plan.in[i]),
-                            static_cast<const uint16_t*>(in[i])));
+    const auto load = plan.in[i].dtype == DType::kBF16 ? LoadFrom<Bf16> : LoadFrom<F16>;
+    EBB_RETURN_IF_ERROR(load(at, plan.in[i], in[i], copy(plan.in[i])));
     in[i] = copy(plan.in[i]);
   }
   for (size_t i = 0; i < out.size(); ++i) {
@@ -38,8 +54,8 @@ absl::Status EnqueueRounded(const RoundedPlan& plan, const CudaKernel& kernel, c
   EBB_RETURN_IF_ERROR(kernel.enqueue(at, {.in = in, .out = out, .workspace = base + plan.bytes}));
   for (size_t i = 0; i < out.size(); ++i) {
     if (!plan.out[i].low) continue;
-    EBB_RETURN_IF_ERROR(Map(at, plan.out[i].elements, Narrow(), static_cast<uint16_t*>(args.out[i]),
-                            static_cast<const float*>(copy(plan.out[i]))));
+    const auto round = plan.out[i].dtype == DType::kBF16 ? RoundTo<Bf16> : RoundTo<F16>;
+    EBB_RETURN_IF_ERROR(round(at, plan.out[i], copy(plan.out[i]), args.out[i]));
   }
   return absl::OkStatus();
 }

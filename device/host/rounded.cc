@@ -1,10 +1,10 @@
-#include "device/host/bf16.h"
+#include "device/host/rounded.h"
 
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
 #include "base/status.h"
-#include "device/common/bf16.h"
+#include "device/common/half.h"
 #include "device/common/rounded.h"
 
 namespace ebb::device {
@@ -12,13 +12,28 @@ namespace {
 
 constexpr Bytes kAlignment(64);
 
-void Load(const void* from, float* to, int64_t n) {
-  const auto* bits = static_cast<const uint16_t*>(from);
-  for (int64_t i = 0; i < n; ++i) to[i] = FromBf16(bits[i]);
+template <class T>
+void LoadFrom(const T* from, float* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = Widen(from[i]);
 }
-void Round(const float* from, void* to, int64_t n) {
-  auto* bits = static_cast<uint16_t*>(to);
-  for (int64_t i = 0; i < n; ++i) bits[i] = ToBf16(from[i]);
+template <class T>
+void RoundTo(const float* from, T* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) Narrow(from[i], to + i);
+}
+
+void Load(const void* from, float* to, const RoundedOperand& operand) {
+  if (operand.dtype == graph::DType::kBF16) {
+    LoadFrom(static_cast<const Bf16*>(from), to, operand.elements);
+  } else {
+    LoadFrom(static_cast<const F16*>(from), to, operand.elements);
+  }
+}
+void Round(const float* from, void* to, const RoundedOperand& operand) {
+  if (operand.dtype == graph::DType::kBF16) {
+    RoundTo(from, static_cast<Bf16*>(to), operand.elements);
+  } else {
+    RoundTo(from, static_cast<F16*>(to), operand.elements);
+  }
 }
 
 absl::Status RunRounded(const RoundedPlan& plan, const Kernel& kernel, const KernelArgs& args) {
@@ -30,7 +45,7 @@ absl::Status RunRounded(const RoundedPlan& plan, const Kernel& kernel, const Ker
   absl::InlinedVector<void*, 16> out(args.out.begin(), args.out.end());
   for (size_t i = 0; i < in.size(); ++i) {
     if (!plan.in[i].low || in[i] == nullptr) continue;
-    Load(in[i], at(plan.in[i]), plan.in[i].elements);
+    Load(in[i], at(plan.in[i]), plan.in[i]);
     in[i] = at(plan.in[i]);
   }
   for (size_t i = 0; i < out.size(); ++i) {
@@ -38,7 +53,7 @@ absl::Status RunRounded(const RoundedPlan& plan, const Kernel& kernel, const Ker
   }
   EBB_RETURN_IF_ERROR(kernel.run({.in = in, .out = out, .workspace = base + plan.bytes}));
   for (size_t i = 0; i < out.size(); ++i) {
-    if (plan.out[i].low) Round(at(plan.out[i]), args.out[i], plan.out[i].elements);
+    if (plan.out[i].low) Round(at(plan.out[i]), args.out[i], plan.out[i]);
   }
   return absl::OkStatus();
 }
