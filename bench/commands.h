@@ -21,6 +21,7 @@ absl::Status Sharing(const Args& args);
 absl::Status Fidelity(const Args& args);     // fidelity_command.cc
 absl::Status Allocators(const Args& args);   // allocator_command.cc
 absl::Status Granularity(const Args& args);  // granularity_command.cc
+absl::Status Predict(const Args& args);      // predict/command.cc
 absl::Status Roofline(const Args& args);     // roofline_command.cc
 absl::Status Together(const Args& args);     // together_command.cc
 absl::Status SoakMixes(const Args& args);    // soak_command.cc

@@ -88,6 +88,11 @@ constexpr Command kCommands[] = {
      "    --device D    sim:PROFILE (sim:v100-16gb)\n"
      "    --gpu G       the name of the tables (Tesla_V100-PCIE-32GB)\n",
      Roofline},
+    {"predict",
+     "the performance model's predictions beside what others measured; a missed gate is an error\n"
+     "    --data DIR    the folder of measured figures\n"
+     "    --only A,B    groups of rows (all)\n",
+     Predict},
 };
 
 std::string Help() {
