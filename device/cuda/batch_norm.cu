@@ -3,6 +3,7 @@
 
 #include "base/status.h"
 #include "device/common/batch_form.h"
+#include "device/common/dispatch.h"
 #include "device/cuda/lines.h"
 #include "device/cuda/norm_row.h"
 
@@ -32,10 +33,11 @@ EBB_INLINE float SlopeOf(float scale, float var, double epsilon) {
                             std::sqrt(static_cast<double>(var) + epsilon));
 }
 
+template <class T>
 struct Statistics {
   using Sum = math::Moments;
   EBB_INLINE Sum Zero() const { return Sum::None(); }
-  EBB_INLINE void Add(Sum& sum, int64_t c, int64_t i) const { sum.Add(x[form.At(c, i)]); }
+  EBB_INLINE void Add(Sum& sum, int64_t c, int64_t i) const { sum.Add(Read(x[form.At(c, i)])); }
   EBB_INLINE void Join(Sum& sum, const Sum& other) const { sum.Join(other); }
   EBB_INLINE void Done(int64_t c, const Sum& sum) const {
     const auto n = static_cast<double>(form.count());
@@ -50,7 +52,7 @@ struct Statistics {
   }
   BatchForm form;
   double epsilon, momentum;
-  const float* x;
+  const T* x;
   const float* scale;
   float* mean;
   float* var;
@@ -59,49 +61,56 @@ struct Statistics {
   float* running_var;
 };
 
+template <class T>
 struct Normalize {
   EBB_INLINE void operator()(int64_t row, int64_t i) const {
     const auto [at, c] = ElementAt(form, row, i);
-    y[at] = (x[at] - mean[c]) * slope[c] + bias[c];
+    y[at] = Stored<T>((Read(x[at]) - mean[c]) * slope[c] + bias[c]);
   }
   BatchForm form;
-  const float* x;
+  const T* x;
   const float* mean;
   const float* slope;
   const float* bias;
-  float* y;
+  T* y;
 };
 
 // `channels` floats at the start of the workspace, and what comes behind.
 Bytes Floats(int64_t channels) { return Bytes((channels + 3) / 4 * 16); }
 void* Behind(void* workspace, Bytes bytes) { return static_cast<char*>(workspace) + bytes.count(); }
 
-absl::StatusOr<CudaKernel> MakeBatchNorm(const Graph& graph, const Node& node) {
-  EBB_RETURN_IF_ERROR(RequireF32(graph, node));
+template <class T>
+CudaKernel BatchNormOf(const Graph& graph, const Node& node) {
   const BatchForm form = BatchFormOf(In(graph, node));
   const double epsilon = node.attrs.Float("epsilon", 1e-5);
   const double momentum = node.attrs.Float("momentum", 0.1);
   const auto run = [=](const Launch& at, const KernelArgs& args) -> absl::Status {
-    const float* x = InPtr<float>(args, 0);
+    const T* x = InPtr<T>(args, 0);
     float* mean = OutPtr<float>(args, 1);
     float* slope = static_cast<float*>(args.workspace);
-    const Statistics statistics{form,
-                                epsilon,
-                                momentum,
-                                x,
-                                InPtr<float>(args, 1),
-                                mean,
-                                OutPtr<float>(args, 2),
-                                slope,
-                                MutablePtr<float>(args, 3),
-                                MutablePtr<float>(args, 4)};
+    const Statistics<T> statistics{form,
+                                   epsilon,
+                                   momentum,
+                                   x,
+                                   InPtr<float>(args, 1),
+                                   mean,
+                                   OutPtr<float>(args, 2),
+                                   slope,
+                                   MutablePtr<float>(args, 3),
+                                   MutablePtr<float>(args, 4)};
     EBB_RETURN_IF_ERROR(Sums(at, By(form), form.channels, form.count(), statistics,
                              Behind(slope, Floats(form.channels))));
     return ForElements(at, form,
-                       Normalize{form, x, mean, slope, InPtr<float>(args, 2), OutPtr<float>(args)});
+                       Normalize<T>{form, x, mean, slope, InPtr<float>(args, 2), OutPtr<T>(args)});
   };
-  return MakeCudaKernel(run, Floats(form.channels) +
-                                 SumsWorkspace<Statistics>(By(form), form.channels, form.count()));
+  return MakeCudaKernel(run, Floats(form.channels) + SumsWorkspace<Statistics<T>>(
+                                                         By(form), form.channels, form.count()));
+}
+
+// By what the activations are stored in.
+absl::StatusOr<CudaKernel> MakeBatchNorm(const Graph& graph, const Node& node) {
+  return ForFloat(node, In(graph, node).type.dtype,
+                  [&](auto zero) { return BatchNormOf<decltype(zero)>(graph, node); });
 }
 
 struct FillSlopes {
@@ -112,8 +121,8 @@ struct FillSlopes {
   float* slope;
 };
 
-absl::StatusOr<CudaKernel> MakeInference(const Graph& graph, const Node& node) {
-  EBB_RETURN_IF_ERROR(RequireF32(graph, node));
+template <class T>
+CudaKernel InferenceOf(const Graph& graph, const Node& node) {
   const BatchForm form = BatchFormOf(In(graph, node));
   const double epsilon = node.attrs.Float("epsilon", 1e-5);
   const auto run = [=](const Launch& at, const KernelArgs& args) -> absl::Status {
@@ -122,10 +131,15 @@ absl::StatusOr<CudaKernel> MakeInference(const Graph& graph, const Node& node) {
         ForEach(at, form.channels,
                 FillSlopes{epsilon, InPtr<float>(args, 1), InPtr<float>(args, 4), slope}));
     return ForElements(at, form,
-                       Normalize{form, InPtr<float>(args, 0), InPtr<float>(args, 3), slope,
-                                 InPtr<float>(args, 2), OutPtr<float>(args)});
+                       Normalize<T>{form, InPtr<T>(args, 0), InPtr<float>(args, 3), slope,
+                                    InPtr<float>(args, 2), OutPtr<T>(args)});
   };
   return MakeCudaKernel(run, Floats(form.channels));
+}
+
+absl::StatusOr<CudaKernel> MakeInference(const Graph& graph, const Node& node) {
+  return ForFloat(node, In(graph, node).type.dtype,
+                  [&](auto zero) { return InferenceOf<decltype(zero)>(graph, node); });
 }
 
 // ---- Gradients: dx = slope dy + shift + tilt (x - mean).
@@ -136,12 +150,13 @@ struct Coefficients {
   float slope, shift, tilt;
 };
 
+template <class T>
 struct GradientSums : SumAndDot {
   EBB_INLINE void Add(Sum& sum, int64_t c, int64_t i) const {
     const int64_t at = form.At(c, i);
-    const float d = dy[at];
+    const float d = Read(dy[at]);
     sum.sum.Add(d);
-    sum.dot.Add(d * (x[at] - mean[c]));
+    sum.dot.Add(d * (Read(x[at]) - mean[c]));
   }
   EBB_INLINE void Done(int64_t c, const Sum& sum) const {
     const double variance = static_cast<double>(var[c]) + epsilon;
@@ -158,8 +173,8 @@ struct GradientSums : SumAndDot {
   BatchForm form;
   Source source;
   double epsilon;
-  const float* dy;
-  const float* x;
+  const T* dy;
+  const T* x;
   const float* scale;
   const float* mean;
   const float* var;
@@ -168,53 +183,60 @@ struct GradientSums : SumAndDot {
   Coefficients* out;
 };
 
+template <class T>
 struct InputGradient {
   EBB_INLINE void operator()(int64_t row, int64_t i) const {
     const auto [at, c] = ElementAt(form, row, i);
     const Coefficients k = coefficients[c];
-    dx[at] = (dy[at] * k.slope + k.shift) + (x[at] - mean[c]) * k.tilt;
+    const float offset = Read(x[at]) - mean[c];
+    dx[at] = Stored<T>((Read(dy[at]) * k.slope + k.shift) + offset * k.tilt);
   }
   BatchForm form;
-  const float* dy;
-  const float* x;
+  const T* dy;
+  const T* x;
   const float* mean;
   const Coefficients* coefficients;
-  float* dx;
+  T* dx;
 };
 
-template <Source kSource>
-absl::StatusOr<CudaKernel> MakeGradient(const Graph& graph, const Node& node) {
-  EBB_RETURN_IF_ERROR(RequireF32(graph, node));
-  if (In(graph, node, 0).layout != In(graph, node, 1).layout) {
-    return absl::UnimplementedError("batch norm gradient on cuda mixes layouts");
-  }
+template <class T>
+CudaKernel GradientOf(const Graph& graph, const Node& node, Source source) {
   const BatchForm form = BatchFormOf(In(graph, node, 1));
   const double epsilon = node.attrs.Float("epsilon", 1e-5);
   const Bytes coefficients = Floats(3 * form.channels);
   const auto run = [=](const Launch& at, const KernelArgs& args) -> absl::Status {
-    const float* dy = InPtr<float>(args, 0);
-    const float* x = InPtr<float>(args, 1);
+    const T* dy = InPtr<T>(args, 0);
+    const T* x = InPtr<T>(args, 1);
     const float* mean = InPtr<float>(args, 3);
     auto* const out = static_cast<Coefficients*>(args.workspace);
-    const GradientSums sums{{},
-                            form,
-                            kSource,
-                            epsilon,
-                            dy,
-                            x,
-                            InPtr<float>(args, 2),
-                            mean,
-                            InPtr<float>(args, 4),
-                            OutPtr<float>(args, 1),
-                            OutPtr<float>(args, 2),
-                            out};
+    const GradientSums<T> sums{{},
+                               form,
+                               source,
+                               epsilon,
+                               dy,
+                               x,
+                               InPtr<float>(args, 2),
+                               mean,
+                               InPtr<float>(args, 4),
+                               OutPtr<float>(args, 1),
+                               OutPtr<float>(args, 2),
+                               out};
     // First, as dx may be written over dy.
     EBB_RETURN_IF_ERROR(Sums(at, By(form), form.channels, form.count(), sums,
                              Behind(args.workspace, coefficients)));
-    return ForElements(at, form, InputGradient{form, dy, x, mean, out, OutPtr<float>(args)});
+    return ForElements(at, form, InputGradient<T>{form, dy, x, mean, out, OutPtr<T>(args)});
   };
   return MakeCudaKernel(
-      run, coefficients + SumsWorkspace<GradientSums>(By(form), form.channels, form.count()));
+      run, coefficients + SumsWorkspace<GradientSums<T>>(By(form), form.channels, form.count()));
+}
+
+template <Source kSource>
+absl::StatusOr<CudaKernel> MakeGradient(const Graph& graph, const Node& node) {
+  if (In(graph, node, 0).layout != In(graph, node, 1).layout) {
+    return absl::UnimplementedError("batch norm gradient on cuda mixes layouts");
+  }
+  return ForFloat(node, In(graph, node).type.dtype,
+                  [&](auto zero) { return GradientOf<decltype(zero)>(graph, node, kSource); });
 }
 
 constexpr CudaKernelRow kRows[] = {

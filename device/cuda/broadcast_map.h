@@ -25,7 +25,7 @@ struct BroadcastMap {
   EBB_INLINE void Store(int64_t pack, const Pack<X, kCount>... in) const {
     Pack<Y, kCount> out;
     EBB_UNROLL
-    for (int e = 0; e < kCount; ++e) out.at[e] = static_cast<Y>(f(in.at[e]...));
+    for (int e = 0; e < kCount; ++e) out.at[e] = Stored<Y>(f(Read(in.at[e])...));
     reinterpret_cast<Pack<Y, kCount>*>(y)[pack] = out;
   }
   template <class T>

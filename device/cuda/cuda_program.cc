@@ -8,9 +8,20 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "device/common/node_kernel.h"
+#include "device/cuda/low_storage.h"
 #include "device/cuda/rounded.h"
 
 namespace ebb::device::cuda {
+namespace {
+
+// Of a node with operands of 16 bits.
+absl::StatusOr<CudaKernel> MakeLow(const graph::Graph& graph, const graph::Node& node,
+                                   const KernelMaker& make) {
+  return TakesLow(graph, node) ? make(graph, node) : MakeRounded(graph, node, make);
+}
+
+}  // namespace
+
 absl::StatusOr<std::unique_ptr<CudaProgram>> CudaProgram::Make(const graph::Graph& graph,
                                                                const CudaConfig& config,
                                                                std::shared_ptr<Faults> faults) {
@@ -19,7 +30,7 @@ absl::StatusOr<std::unique_ptr<CudaProgram>> CudaProgram::Make(const graph::Grap
   std::vector<std::string> names;
   for (const graph::Node& node : graph.nodes) {
     const KernelMaker make = config.find_kernel(node.op->name);
-    EBB_ASSIGN_OR_RETURN(CudaKernel kernel, KernelOf(graph, node, "cuda", make, MakeRounded));
+    EBB_ASSIGN_OR_RETURN(CudaKernel kernel, KernelOf(graph, node, "cuda", make, MakeLow));
     names.push_back(InWords(node));
     program->steps_.push_back({.name = names.back(),
                                .kernel = std::move(kernel),

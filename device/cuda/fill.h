@@ -14,7 +14,7 @@ struct SameBits {
 
 template <class T>
 struct Constant {
-  EBB_INLINE T operator()() const { return value; }
+  EBB_INLINE Computed<T> operator()() const { return Read(value); }
   T value;
 };
 

@@ -1,5 +1,6 @@
 // Gather (embedding look-ups) and its gradient, which adds rows in the order of the indices.
 #include "base/status.h"
+#include "device/common/dispatch.h"
 #include "device/common/look_up.h"
 #include "device/cuda/fill.h"
 #include "device/cuda/segments.h"
@@ -42,6 +43,8 @@ CudaKernel GatherOf(const AxisLookUp& form, int64_t element) {
     switch (element) {
       case 1:
         return RunGather<I, uint8_t>(at, form, bytes, args);
+      case 2:
+        return RunGather<I, uint16_t>(at, form, bytes, args);
       case 4:
         return RunGather<I, uint32_t>(at, form, bytes, args);
       default:
@@ -69,45 +72,49 @@ struct RowOfIndex {
 };
 
 // Columns are the elements of a row in each of the outer parts.
+template <class T>
 struct GatheredRows {
   EBB_INLINE float Value(int64_t position, int64_t column) const {
     const auto [outer, i] = Divide(column, inner);
-    return dy[(outer * count + position) * inner + i];
+    return Read(dy[(outer * count + position) * inner + i]);
   }
   EBB_INLINE void Done(int64_t row, int64_t column, float sum) const {
     const auto [outer, i] = Divide(column, inner);
-    dx[(outer * length + row) * inner + i] = sum;
+    dx[(outer * length + row) * inner + i] = Stored<T>(sum);
   }
-  const float* dy;
-  float* dx;
+  const T* dy;
+  T* dx;
   int64_t count, length;
   Divisor inner;
 };
 
-template <class I>
+template <class T, class I>
 CudaKernel GatherGradOf(const AxisLookUp& form) {
   return MakeCudaKernel(
       [form](const Launch& at, const KernelArgs& args) {
         const int64_t columns = form.outer * form.inner;
-        EBB_RETURN_IF_ERROR(Fill(at, OutPtr<float>(args), columns * form.length, 0.0f));
+        EBB_RETURN_IF_ERROR(Fill(at, OutPtr<T>(args), columns * form.length, Stored<T>(0.0f)));
         if (columns == 0) return absl::OkStatus();
         return SegmentSums(at, form.length, form.count, columns,
                            RowOfIndex<I>{InPtr<I>(args, 1), form.length},
-                           GatheredRows{InPtr<float>(args), OutPtr<float>(args), form.count,
-                                        form.length, Divisor(form.inner)},
+                           GatheredRows<T>{InPtr<T>(args), OutPtr<T>(args), form.count, form.length,
+                                           Divisor(form.inner)},
                            args.workspace);
       },
       SegmentSumsWorkspace(form.count, form.outer * form.inner));
 }
 
 absl::StatusOr<CudaKernel> MakeGatherGrad(const Graph& graph, const Node& node) {
-  EBB_RETURN_IF_ERROR(RequireF32(graph, node));
   EBB_RETURN_IF_ERROR(RequirePlain(graph, node));
   const TensorType& indices = In(graph, node, 1).type;
   const AxisLookUp form = AxisLookUpOf(Out(graph, node).type.shape, node.attrs.Int("axis", 0),
                                        NumElements(indices.shape));
   EBB_RETURN_IF_ERROR(CheckSortable(node, form.length, form.count));
-  return indices.dtype == DType::kI32 ? GatherGradOf<int32_t>(form) : GatherGradOf<int64_t>(form);
+  return ForFloat(node, Out(graph, node).type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return indices.dtype == DType::kI32 ? GatherGradOf<T, int32_t>(form)
+                                        : GatherGradOf<T, int64_t>(form);
+  });
 }
 
 constexpr CudaKernelRow kRows[] = {{"Gather", MakeGather}, {"GatherGrad", MakeGatherGrad}};

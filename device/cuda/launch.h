@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "absl/status/status.h"
+#include "device/common/stored.h"
 #include "device/cuda/kernel.h"
 #include "device/math/divisor.h"
 #include "device/math/scalar.h"
@@ -90,7 +91,8 @@ absl::Status ForEach(const Launch& at, int64_t n, const F& f) {
 }
 
 // ---- Map: y[i] = f(x0[i], x1[i], ...) on contiguous arrays of one length, 16 bytes at a time
-// where all of them start at multiples of 16. In place or not.
+// where all of them start at multiples of 16. In place or not. f computes with what Read() makes of
+// an element, and Stored() writes what it returns.
 
 template <class T, int kCount>
 struct alignas(sizeof(T) * kCount) Pack {
@@ -101,7 +103,7 @@ namespace internal {
 
 template <class F, class Y, class... X>
 EBB_INLINE void MapOne(const F& f, int64_t i, Y* y, const X*... x) {
-  y[i] = static_cast<Y>(f(x[i]...));
+  y[i] = Stored<Y>(f(Read(x[i])...));
 }
 
 // `kCount` elements: 16 bytes of the widest type.
@@ -111,7 +113,7 @@ EBB_INLINE void MapPack(const F& f, int64_t p, Y* y, const X*... x) {
   const auto run = [&](const Pack<X, kCount>... in) {
     Pack<Y, kCount> out;
     EBB_UNROLL
-    for (int k = 0; k < kCount; ++k) out.at[k] = static_cast<Y>(f(in.at[k]...));
+    for (int k = 0; k < kCount; ++k) out.at[k] = Stored<Y>(f(Read(in.at[k])...));
     reinterpret_cast<Pack<Y, kCount>*>(y)[p] = out;
   };
   run(reinterpret_cast<const Pack<X, kCount>*>(x)[p]...);
@@ -126,14 +128,15 @@ template <class... T>
 inline constexpr int kPackOf = 16 / static_cast<int>(std::max({sizeof(T)...}));
 
 #if defined(__CUDACC__)
+// `packs` packs, and from there element by element.
 template <int kCount, class F, class Y, class... X>
-__global__ void __launch_bounds__(kBlock, 1) MapKernel(F f, int64_t n, Y* y, const X*... x) {
+__global__ void __launch_bounds__(kBlock, 1)
+    MapKernel(F f, int64_t packs, int64_t n, Y* y, const X*... x) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * kBlock;
-  const int64_t packs = n / kCount;
   const int64_t thread = static_cast<int64_t>(blockIdx.x) * kBlock + threadIdx.x;
   for (int64_t p = thread; p < packs; p += step) MapPack<kCount>(f, p, y, x...);
-  const int64_t rest = packs * kCount + thread;
-  if (rest < n) MapOne(f, rest, y, x...);
+  EBB_NO_UNROLL
+  for (int64_t i = packs * kCount + thread; i < n; i += step) MapOne(f, i, y, x...);
 }
 #endif
 
@@ -144,19 +147,14 @@ absl::Status Map(const Launch& at, int64_t n, const F& f, Y* y, const X*... x) {
   static_assert(std::is_trivially_copyable_v<F>);
   if (n <= 0) return absl::OkStatus();
   constexpr int kCount = internal::kPackOf<Y, X...>;
-  const bool packed = internal::AlignedTo16(y, x...);
+  const int64_t packs = internal::AlignedTo16(y, x...) ? n / kCount : 0;
 #if defined(__CUDACC__)
-  const int64_t items = packed ? (n + kCount - 1) / kCount : n;
+  const int64_t items = packs > 0 ? (n + kCount - 1) / kCount : n;
   const auto blocks = static_cast<unsigned>(std::min((items + kBlock - 1) / kBlock, kMaxBlocks));
-  if (packed) {
-    internal::MapKernel<kCount><<<blocks, kBlock, 0, at.stream>>>(f, n, y, x...);
-  } else {
-    internal::MapKernel<1><<<blocks, kBlock, 0, at.stream>>>(f, n, y, x...);
-  }
+  internal::MapKernel<kCount><<<blocks, kBlock, 0, at.stream>>>(f, packs, n, y, x...);
   return LaunchStatus("Map");
 #else
   return EnqueueOnDouble(at.stream, [=, order = OrderOnDouble(at.stream)] {
-    const int64_t packs = packed ? n / kCount : 0;
     Loop(order, packs, [&](int64_t p) { internal::MapPack<kCount>(f, p, y, x...); });
     Loop(order, n - packs * kCount,
          [&](int64_t i) { internal::MapOne(f, packs * kCount + i, y, x...); });

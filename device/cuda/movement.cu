@@ -64,10 +64,11 @@ CudaKernel FillAndCopy(const StridedCopy& copy, int64_t n, T value) {
 
 absl::StatusOr<CudaKernel> FillAndCopy(const Graph& graph, const Node& node,
                                        const StridedCopy& copy, double value) {
-  const int64_t n = OutElements(graph, node);
-  return ForStored(node, In(graph, node).type.dtype, [&](auto zero) {
-    return FillAndCopy(copy, n, static_cast<decltype(zero)>(value));
-  });
+  const DType dtype = In(graph, node).type.dtype;
+  const auto make = [&, n = OutElements(graph, node)](auto zero) {
+    return FillAndCopy(copy, n, Stored<decltype(zero)>(value));
+  };
+  return graph::IsLow(dtype) ? ForLow(node, dtype, make) : ForStored(node, dtype, make);
 }
 
 absl::StatusOr<CudaKernel> MakeSliceGrad(const Graph& graph, const Node& node) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "device/common/dispatch.h"
 #include "device/common/pool_window.h"
 #include "device/cuda/lines.h"
 #include "device/math/divisor.h"
@@ -49,26 +50,27 @@ EBB_INLINE int32_t Ravel(const Dims& at, const Dims& dims) {
   return (at[0] * dims[1] + at[1]) * dims[2] + at[2];
 }
 
+template <class T>
 struct MaxPool {
   EBB_INLINE void operator()(int64_t i) const {
     const Place place = planes.At(i);
-    const float* from = x + planes.Base(place, w.in_size());
+    const T* from = x + planes.Base(place, w.in_size());
     float best = -std::numeric_limits<float>::infinity();
     int32_t arg = -1;
     // The first one among equals, and NaN wins.
     ForEachTap(w, RangeAt(w, Unravel(place.position, w.out)), [&](int32_t in, int32_t tap) {
-      const float v = from[in * planes.step()];
+      const float v = Read(from[in * planes.step()]);
       const bool better = v > best || v != v || arg < 0;
       best = better ? v : best;
       arg = better ? tap : arg;
     });
-    y[i] = best;
+    y[i] = Stored<T>(best);
     argmax[i] = static_cast<uint8_t>(arg < 0 ? 0 : arg);
   }
   Window w;
   Planes planes;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   uint8_t* argmax;
 };
 
@@ -102,6 +104,7 @@ EBB_INLINE void ForEachHolder(const Window& w, const Dims& at, F f) {
   }
 }
 
+template <class T>
 struct MaxPoolGradient {
   EBB_INLINE void operator()(int64_t i) const {
     const Place place = planes.At(i);
@@ -109,33 +112,35 @@ struct MaxPoolGradient {
     float sum = 0;
     ForEachHolder(w, Unravel(place.position, w.in), [&](const Dims&, int32_t o, int32_t tap) {
       const int64_t at = base + o * planes.step();
-      if (argmax[at] == static_cast<uint8_t>(tap)) sum += dy[at];
+      if (argmax[at] == static_cast<uint8_t>(tap)) sum += Read(dy[at]);
     });
-    dx[i] = sum;
+    dx[i] = Stored<T>(sum);
   }
   Window w;
   Planes planes;
-  const float* dy;
+  const T* dy;
   const uint8_t* argmax;
-  float* dx;
+  T* dx;
 };
 
+template <class T>
 struct AveragePool {
   EBB_INLINE void operator()(int64_t i) const {
     const Place place = planes.At(i);
-    const float* from = x + planes.Base(place, w.in_size());
+    const T* from = x + planes.Base(place, w.in_size());
     const Range range = RangeAt(w, Unravel(place.position, w.out));
     math::FloatSum sum{0, 0};
-    ForEachTap(w, range, [&](int32_t in, int32_t) { sum.Add(from[in * planes.step()]); });
-    y[i] = sum.Total() * PoolShare(range);
+    ForEachTap(w, range, [&](int32_t in, int32_t) { sum.Add(Read(from[in * planes.step()])); });
+    y[i] = Stored<T>(sum.Total() * PoolShare(range));
   }
   Window w;
   Planes planes;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
 };
 
 // Of large windows in planes, such as whole ones: a row of taps each.
+template <class T>
 struct AverageOfLarge {
   using Sum = math::FloatSum;
   static constexpr bool kEach = false;
@@ -149,39 +154,39 @@ struct AverageOfLarge {
       at[d] = o[d] * w.stride[d] - w.pad[d] + k[d] * w.dilation[d];
       if (at[d] < 0 || at[d] >= w.in[d]) return;
     }
-    sum.Add(x[planes.Base(place, w.in_size()) + Ravel(at, w.in)]);
+    sum.Add(Read(x[planes.Base(place, w.in_size()) + Ravel(at, w.in)]));
   }
   EBB_INLINE void Join(Sum& sum, const Sum& other) const { sum.Join(other); }
   EBB_INLINE void Done(int64_t row, const Sum& sum) const {
-    y[row] = sum.Total() * PoolShare(RangeAt(w, Unravel(planes.At(row).position, w.out)));
+    const Range range = RangeAt(w, Unravel(planes.At(row).position, w.out));
+    y[row] = Stored<T>(sum.Total() * PoolShare(range));
   }
   Window w;
   Planes planes;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
 };
 
+template <class T>
 struct AveragePoolGradient {
   EBB_INLINE void operator()(int64_t i) const {
     const Place place = planes.At(i);
-    const float* from = dy + planes.Base(place, w.out_size());
+    const T* from = dy + planes.Base(place, w.out_size());
     float sum = 0;
     ForEachHolder(w, Unravel(place.position, w.in), [&](const Dims& o, int32_t at, int32_t) {
-      sum += from[at * planes.step()] * PoolShare(RangeAt(w, o));
+      sum += Read(from[at * planes.step()]) * PoolShare(RangeAt(w, o));
     });
-    dx[i] = sum;
+    dx[i] = Stored<T>(sum);
   }
   Window w;
   Planes planes;
-  const float* dy;
-  float* dx;
+  const T* dy;
+  T* dx;
 };
 
 // ---- Factories.
 
-absl::StatusOr<Window> WindowOf(const Graph& graph, const Node& node, const Value& x,
-                                const Value& y) {
-  EBB_RETURN_IF_ERROR(RequireF32(graph, node));
+absl::StatusOr<Window> WindowOf(const Node& node, const Value& x, const Value& y) {
   for (const Value* value : {&x, &y}) {
     const Shape& shape = value->type.shape;
     const int64_t plane = NumElements(Shape(shape.begin() + 2, shape.end()));
@@ -194,50 +199,78 @@ absl::StatusOr<Window> WindowOf(const Graph& graph, const Node& node, const Valu
 }
 Planes PlanesOf(const Window& w, int32_t size) { return {size, w.channels, w.channels_last}; }
 
-absl::StatusOr<CudaKernel> MakeMaxPool(const Graph& graph, const Node& node) {
-  EBB_ASSIGN_OR_RETURN(const Window w, WindowOf(graph, node, In(graph, node), Out(graph, node)));
-  return MakeCudaKernel(
-      [w, n = OutElements(graph, node)](const Launch& at, const KernelArgs& args) {
-        return ForEach(at, n,
-                       MaxPool{w, PlanesOf(w, w.out_size()), InPtr<float>(args),
-                               OutPtr<float>(args, 0), OutPtr<uint8_t>(args, 1)});
-      });
-}
-
-absl::StatusOr<CudaKernel> MakeMaxPoolGrad(const Graph& graph, const Node& node) {
-  EBB_ASSIGN_OR_RETURN(const Window w, WindowOf(graph, node, Out(graph, node), In(graph, node)));
-  return MakeCudaKernel(
-      [w, n = OutElements(graph, node)](const Launch& at, const KernelArgs& args) {
-        return ForEach(at, n,
-                       MaxPoolGradient{w, PlanesOf(w, w.in_size()), InPtr<float>(args, 0),
-                                       InPtr<uint8_t>(args, 1), OutPtr<float>(args)});
-      });
-}
-
-absl::StatusOr<CudaKernel> MakeAveragePool(const Graph& graph, const Node& node) {
-  EBB_ASSIGN_OR_RETURN(const Window w, WindowOf(graph, node, In(graph, node), Out(graph, node)));
-  const int64_t n = OutElements(graph, node);
-  constexpr int32_t kLarge = 32;
-  if (w.kernel_size() >= kLarge && !w.channels_last) {
-    return MakeCudaKernel([w, n](const Launch& at, const KernelArgs& args) {
-      return Rows(
-          at, n, w.kernel_size(),
-          AverageOfLarge{w, PlanesOf(w, w.out_size()), InPtr<float>(args), OutPtr<float>(args)});
-    });
-  }
+template <class T>
+CudaKernel MaxPoolOf(const Window& w, int64_t n) {
   return MakeCudaKernel([w, n](const Launch& at, const KernelArgs& args) {
-    return ForEach(
-        at, n, AveragePool{w, PlanesOf(w, w.out_size()), InPtr<float>(args), OutPtr<float>(args)});
+    return ForEach(at, n,
+                   MaxPool<T>{w, PlanesOf(w, w.out_size()), InPtr<T>(args), OutPtr<T>(args, 0),
+                              OutPtr<uint8_t>(args, 1)});
   });
 }
 
-absl::StatusOr<CudaKernel> MakeAveragePoolGrad(const Graph& graph, const Node& node) {
-  EBB_ASSIGN_OR_RETURN(const Window w, WindowOf(graph, node, Out(graph, node), In(graph, node)));
-  return MakeCudaKernel([w, n = OutElements(graph, node)](const Launch& at,
-                                                          const KernelArgs& args) {
+template <class T>
+CudaKernel MaxPoolGradOf(const Window& w, int64_t n) {
+  return MakeCudaKernel([w, n](const Launch& at, const KernelArgs& args) {
+    return ForEach(at, n,
+                   MaxPoolGradient<T>{w, PlanesOf(w, w.in_size()), InPtr<T>(args, 0),
+                                      InPtr<uint8_t>(args, 1), OutPtr<T>(args)});
+  });
+}
+
+template <class T>
+CudaKernel AveragePoolOf(const Window& w, int64_t n) {
+  constexpr int32_t kLarge = 32;
+  const bool large = w.kernel_size() >= kLarge && !w.channels_last;
+  return MakeCudaKernel([w, n, large](const Launch& at, const KernelArgs& args) {
+    const Planes planes = PlanesOf(w, w.out_size());
+    if (large) {
+      return Rows(at, n, w.kernel_size(),
+                  AverageOfLarge<T>{w, planes, InPtr<T>(args), OutPtr<T>(args)});
+    }
+    return ForEach(at, n, AveragePool<T>{w, planes, InPtr<T>(args), OutPtr<T>(args)});
+  });
+}
+
+template <class T>
+CudaKernel AveragePoolGradOf(const Window& w, int64_t n) {
+  return MakeCudaKernel([w, n](const Launch& at, const KernelArgs& args) {
     return ForEach(
         at, n,
-        AveragePoolGradient{w, PlanesOf(w, w.in_size()), InPtr<float>(args), OutPtr<float>(args)});
+        AveragePoolGradient<T>{w, PlanesOf(w, w.in_size()), InPtr<T>(args), OutPtr<T>(args)});
+  });
+}
+
+enum class Pass { kForward, kBackward };
+
+// make(T(), window, elements of the result) by what the planes are stored in.
+template <Pass kPass, class Make>
+absl::StatusOr<CudaKernel> ForPlanes(const Graph& graph, const Node& node, const Make& make) {
+  const Value& in = In(graph, node);
+  const Value& out = Out(graph, node);
+  EBB_ASSIGN_OR_RETURN(const Window w,
+                       kPass == Pass::kForward ? WindowOf(node, in, out) : WindowOf(node, out, in));
+  return ForFloat(node, in.type.dtype,
+                  [&](auto zero) { return make(zero, w, OutElements(graph, node)); });
+}
+
+absl::StatusOr<CudaKernel> MakeMaxPool(const Graph& graph, const Node& node) {
+  return ForPlanes<Pass::kForward>(graph, node, [](auto zero, const Window& w, int64_t n) {
+    return MaxPoolOf<decltype(zero)>(w, n);
+  });
+}
+absl::StatusOr<CudaKernel> MakeMaxPoolGrad(const Graph& graph, const Node& node) {
+  return ForPlanes<Pass::kBackward>(graph, node, [](auto zero, const Window& w, int64_t n) {
+    return MaxPoolGradOf<decltype(zero)>(w, n);
+  });
+}
+absl::StatusOr<CudaKernel> MakeAveragePool(const Graph& graph, const Node& node) {
+  return ForPlanes<Pass::kForward>(graph, node, [](auto zero, const Window& w, int64_t n) {
+    return AveragePoolOf<decltype(zero)>(w, n);
+  });
+}
+absl::StatusOr<CudaKernel> MakeAveragePoolGrad(const Graph& graph, const Node& node) {
+  return ForPlanes<Pass::kBackward>(graph, node, [](auto zero, const Window& w, int64_t n) {
+    return AveragePoolGradOf<decltype(zero)>(w, n);
   });
 }
 

@@ -16,19 +16,20 @@ SumsBy By(const Reduction& plan) {
   return plan.inner_summed && plan.summed.count > kTinyRow ? SumsBy::kRows : SumsBy::kColumns;
 }
 
+template <class T>
 struct SumOf {
   using Sum = math::FloatSum;
   EBB_INLINE Sum Zero() const { return {0, 0}; }
   EBB_INLINE void Add(Sum& sum, int64_t key, int64_t i) const {
-    sum.Add(x[plan.kept.Offset(key) + plan.summed.Offset(i)]);
+    sum.Add(Read(x[plan.kept.Offset(key) + plan.summed.Offset(i)]));
   }
   EBB_INLINE void Join(Sum& sum, const Sum& other) const { sum.Join(other); }
   EBB_INLINE void Done(int64_t key, const Sum& sum) const {
-    y[key] = static_cast<float>(sum.Wide() * scale);
+    y[key] = Stored<T>(sum.Wide() * scale);
   }
   Reduction plan;
-  const float* x;
-  float* y;
+  const T* x;
+  T* y;
   double scale;
 };
 
@@ -89,17 +90,22 @@ struct FoldOf {
   T* y;
 };
 
-absl::StatusOr<CudaKernel> MakeSum(const Graph& graph, const Node& node) {
-  EBB_RETURN_IF_ERROR(RequireF32(graph, node));
-  EBB_ASSIGN_OR_RETURN(const Reduction plan, ReductionOf(graph, node));
-  const double scale =
-      node.op->name == "ReduceMean" ? 1.0 / static_cast<double>(plan.summed.count) : 1.0;
+template <class T>
+CudaKernel SumBy(const Reduction& plan, double scale) {
   return MakeCudaKernel(
       [plan, scale](const Launch& at, const KernelArgs& args) {
         return Sums(at, By(plan), plan.kept.count, plan.summed.count,
-                    SumOf{plan, InPtr<float>(args), OutPtr<float>(args), scale}, args.workspace);
+                    SumOf<T>{plan, InPtr<T>(args), OutPtr<T>(args), scale}, args.workspace);
       },
-      SumsWorkspace<SumOf>(By(plan), plan.kept.count, plan.summed.count));
+      SumsWorkspace<SumOf<T>>(By(plan), plan.kept.count, plan.summed.count));
+}
+
+absl::StatusOr<CudaKernel> MakeSum(const Graph& graph, const Node& node) {
+  EBB_ASSIGN_OR_RETURN(const Reduction plan, ReductionOf(graph, node));
+  const double scale =
+      node.op->name == "ReduceMean" ? 1.0 / static_cast<double>(plan.summed.count) : 1.0;
+  return ForFloat(node, In(graph, node).type.dtype,
+                  [&](auto zero) { return SumBy<decltype(zero)>(plan, scale); });
 }
 
 template <class T, template <class> class Fold>

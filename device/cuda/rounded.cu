@@ -11,27 +11,19 @@ namespace {
 
 constexpr Bytes kAlignment(256);
 
-template <class T>
-struct Load {
-  EBB_INLINE float operator()(T value) const { return Widen(value); }
-};
-template <class T>
-struct Round {
-  EBB_INLINE T operator()(float value) const {
-    T low;
-    Narrow(value, &low);
-    return low;
-  }
+// Map widens what it reads and rounds what it writes.
+struct Same {
+  EBB_INLINE float operator()(float value) const { return value; }
 };
 
 template <class T>
 absl::Status LoadFrom(const Launch& at, const RoundedOperand& operand, const void* from,
                       float* to) {
-  return Map(at, operand.elements, Load<T>(), to, static_cast<const T*>(from));
+  return Map(at, operand.elements, Same(), to, static_cast<const T*>(from));
 }
 template <class T>
 absl::Status RoundTo(const Launch& at, const RoundedOperand& operand, const float* from, void* to) {
-  return Map(at, operand.elements, Round<T>(), static_cast<T*>(to), from);
+  return Map(at, operand.elements, Same(), static_cast<T*>(to), from);
 }
 
 absl::Status EnqueueRounded(const RoundedPlan& plan, const CudaKernel& kernel, const Launch& at,

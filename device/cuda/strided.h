@@ -106,6 +106,8 @@ inline absl::Status Run(const Launch& at, const StridedCopy& copy, const void* f
   switch (copy.element) {
     case 1:
       return internal::RunStrided<uint8_t>(at, copy, from, to);
+    case 2:
+      return internal::RunStrided<uint16_t>(at, copy, from, to);
     case 4:
       return internal::RunStrided<uint32_t>(at, copy, from, to);
     default:

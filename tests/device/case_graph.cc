@@ -41,6 +41,12 @@ absl::StatusOr<CaseGraph> BuildCase(const OpCase& c, Order order) {
       EBB_ASSIGN_OR_RETURN(id, graph.Add("ToChannelsLast", absl::StrCat("last", i), {id}));
       graph.value(id).layout = Layout::kChannelsLast;
     }
+    if (c.inputs[i].stored.has_value()) {
+      const Layout layout = graph.value(id).layout;
+      const std::string to(graph::Name(*c.inputs[i].stored));
+      EBB_ASSIGN_OR_RETURN(id, graph.Add("Cast", absl::StrCat("stored", i), {id}, {{"to", to}}));
+      graph.value(id).layout = layout;
+    }
     inputs.push_back(id);
   }
   while (!inputs.empty() && !inputs.back().valid()) inputs.pop_back();
@@ -70,6 +76,7 @@ std::string Describe(const OpCase& c, Order order) {
   std::string text = c.op;
   for (const CaseInput& input : c.inputs) {
     absl::StrAppend(&text, " ", input.absent ? "-" : graph::ToString(input.type));
+    if (input.stored.has_value()) absl::StrAppend(&text, " as ", graph::Name(*input.stored));
   }
   return absl::StrCat(text, " ", graph::ToString(c.attrs),
                       order == Order::kPlain ? "" : " channels last");

@@ -2,6 +2,7 @@
 // the kernel takes channels-last operands, which ones.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ struct CaseInput {
   double min = -1;  // random values in [min, max)
   double max = 1;
   bool absent = false;
+  // The op is given them rounded to this type of 16 bits.
+  std::optional<graph::DType> stored;
 };
 
 struct OpCase {
