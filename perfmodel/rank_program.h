@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+
 namespace ebb::perfmodel {
 
 // What a task keeps busy; tasks of two resources at once slow each other down.
@@ -25,5 +28,12 @@ struct Task {
 struct RankProgram {
   std::vector<Task> tasks;
 };
+
+// InvalidArgument names rank and task where a program is none: an `after` that is no earlier task,
+// a time that is not from 0 to 1e15 us, a collective twice on one rank.
+absl::Status CheckPrograms(absl::Span<const RankProgram> ranks);
+
+// "rank 1, task 4 (all_reduce of gradients)", for messages.
+std::string Named(absl::Span<const RankProgram> ranks, int rank, int task);
 
 }  // namespace ebb::perfmodel
