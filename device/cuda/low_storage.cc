@@ -80,6 +80,7 @@ const LowOperands* Find(absl::string_view op) {
       {"GatherGrad", {}},
       {"MaxPool", {}},
       {"MaxPoolGrad", {}},
+      {"ReduceSum", {}},
       {"SumTo", {}},
       // Activations and their gradients; parameters and statistics are f32.
       {"BatchNorm", {.in = 0b1, .out = 0b1}},

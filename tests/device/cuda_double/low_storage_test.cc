@@ -161,6 +161,7 @@ TEST_F(CudaLowStorage, MakesTheBitsOfCopies) {
                          "Pad",
                          "Relu",
                          "ReluGrad",
+                         "ReduceSum",
                          "Reshape",
                          "Scale",
                          "Sigmoid",
