@@ -1,12 +1,7 @@
-#include "bench/predict/groups.h"
+#include "bench/predict/rows.h"
 
 namespace ebb::bench {
 
-absl::Span<const RowGroup> RowGroups() {
-  static constexpr RowGroup kGroups[] = {
-      {"training", TrainingRows},
-  };
-  return kGroups;
-}
+absl::Span<const RowGroup> RowGroups() { return {}; }
 
 }  // namespace ebb::bench
