@@ -64,7 +64,8 @@ constexpr Command kCommands[] = {
      "    --jobs K      jobs at once (2)\n"
      "    --models A,B  models of the zoo, or jobs of fidelity\n"
      "    --batch B     of the models (the largest at which all fit)\n"
-     "    --steps N     of each job, at least 5 (20)\n",
+     "    --steps N     of each job, at least 5 (20)\n"
+     "    --precision P fp32, tf32 or bf16 (fp32)\n",
      Together},
     {"granularity",
      "summed progress of two equal jobs by how finely their steps are cut\n"

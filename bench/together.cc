@@ -28,13 +28,20 @@ using Launches = std::vector<std::vector<LaunchReport>>;
 // The first steps of a job find their kernels' plans and are not measured.
 constexpr int64_t kWarmUp = 3;
 
-absl::StatusOr<runtime::JobSpec> JobOf(const std::string& model, std::optional<int64_t> batch,
-                                       int64_t steps, bool computes) {
+absl::StatusOr<runtime::JobSpec> ModelJob(const std::string& model, std::optional<int64_t> batch,
+                                          int64_t steps, bool computes) {
   for (const std::string& name : FidelityJobs()) {
     if (name == model) return FidelityJob(model, steps);
   }
   EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec, ZooJob(model, batch.value_or(1), steps));
   if (computes) EBB_RETURN_IF_ERROR(DrawData(2 * spec.batch_size, &spec));
+  return spec;
+}
+
+absl::StatusOr<runtime::JobSpec> JobOf(const TogetherOptions& options, const std::string& model,
+                                       std::optional<int64_t> batch, bool computes) {
+  EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec, ModelJob(model, batch, options.steps, computes));
+  spec.precision = options.precision;
   return spec;
 }
 
@@ -146,7 +153,7 @@ absl::StatusOr<TogetherRun> RunJobs(const TogetherOptions& options, const runtim
 // The largest batches; and the one to train with, where none is given.
 absl::Status ChooseBatch(const TogetherOptions& options, Bytes pool, TogetherRow* row) {
   EBB_ASSIGN_OR_RETURN(const Opened opened, Open(options.device));
-  Needs needs(*opened.device, pool, row->model);
+  Needs needs(*opened.device, pool, row->model, options.precision);
   EBB_ASSIGN_OR_RETURN(row->solo_batch, needs.LargestBatch(1));
   EBB_ASSIGN_OR_RETURN(row->co_batch, needs.LargestBatch(options.jobs));
   if (row->co_batch == 0) {
@@ -162,12 +169,12 @@ absl::StatusOr<TogetherRow> MeasureModel(const TogetherOptions& options, const s
                                          bool computes, Bytes pool,
                                          const std::function<void(const std::string&)>& on_run) {
   TogetherRow row{.model = model};
-  EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec, JobOf(model, options.batch, options.steps, computes));
+  EBB_ASSIGN_OR_RETURN(runtime::JobSpec spec, JobOf(options, model, options.batch, computes));
   row.batch = spec.batch_size;
   if (!spec.model.zoo.empty() && !options.batch) {
     on_run(absl::StrCat(model, ", its largest batches"));
     EBB_RETURN_IF_ERROR(ChooseBatch(options, pool, &row));
-    EBB_ASSIGN_OR_RETURN(spec, JobOf(model, row.batch, options.steps, computes));
+    EBB_ASSIGN_OR_RETURN(spec, JobOf(options, model, row.batch, computes));
   }
   struct Mode {
     const char* name;
@@ -198,7 +205,8 @@ bool TogetherRow::SameBits() const {
 
 absl::StatusOr<TogetherReport> MeasureTogether(
     const TogetherOptions& options, const std::function<void(const std::string&)>& on_run) {
-  TogetherReport report{.jobs = options.jobs, .steps = options.steps};
+  TogetherReport report{
+      .jobs = options.jobs, .steps = options.steps, .precision = options.precision};
   {
     EBB_ASSIGN_OR_RETURN(const Opened opened, Open(options.device));
     report.device = opened.device->spec();
@@ -207,8 +215,7 @@ absl::StatusOr<TogetherReport> MeasureTogether(
     report.pool = granule * (memory.count() / granule.count());
   }
   for (const std::string& model : options.models) {
-    EBB_RETURN_IF_ERROR(
-        Annotate(JobOf(model, std::nullopt, options.steps, false).status(), "--models"));
+    EBB_RETURN_IF_ERROR(Annotate(JobOf(options, model, std::nullopt, false).status(), "--models"));
   }
   for (const std::string& model : options.models) {
     EBB_ASSIGN_OR_RETURN(report.models.emplace_back(),

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "base/device_spec.h"
 #include "base/units.h"
+#include "graph/mixed_precision.h"
 
 namespace ebb::bench {
 
@@ -21,6 +22,7 @@ struct TogetherOptions {
   std::vector<std::string> models;  // of the zoo, or jobs of bench/fidelity_jobs.h
   std::optional<int64_t> batch;     // none: the largest with which all jobs fit at once
   int64_t steps = 20;               // of each job
+  graph::Precision precision = graph::Precision::kFp32;
 };
 
 // One way to run them.
@@ -50,6 +52,7 @@ struct TogetherReport {
   Bytes pool;
   int jobs = 0;
   int64_t steps = 0;
+  graph::Precision precision = graph::Precision::kFp32;
   std::vector<TogetherRow> models;
 };
 

@@ -23,6 +23,32 @@ std::string RunJson(const TogetherRun& run) {
       }));
 }
 
+struct NamedPrecision {
+  const char* name;
+  graph::Precision precision;
+};
+constexpr NamedPrecision kPrecisions[] = {{"fp32", graph::Precision::kFp32},
+                                          {"tf32", graph::Precision::kTf32},
+                                          {"bf16", graph::Precision::kBf16}};
+
+const char* NameOf(graph::Precision precision) {
+  for (const NamedPrecision& row : kPrecisions) {
+    if (row.precision == precision) return row.name;
+  }
+  return "?";
+}
+
+absl::StatusOr<graph::Precision> PrecisionOf(const std::string& name) {
+  for (const NamedPrecision& row : kPrecisions) {
+    if (row.name == name) return row.precision;
+  }
+  const auto names = [](std::string* out, const NamedPrecision& row) {
+    absl::StrAppend(out, row.name);
+  };
+  return absl::InvalidArgumentError(absl::StrCat("--precision: '", name, "' is none; give one of ",
+                                                 absl::StrJoin(kPrecisions, ", ", names)));
+}
+
 absl::StatusOr<TogetherOptions> OptionsOf(const Flags& flags) {
   TogetherOptions options;
   options.device = TextOf(flags, "device", "cpu");
@@ -37,6 +63,7 @@ absl::StatusOr<TogetherOptions> OptionsOf(const Flags& flags) {
         absl::StrCat("--memory: '", memory, "' is no size; give bytes, or as 15GB or 512MiB"));
   }
   options.memory = bytes.value_or(Bytes(0));
+  EBB_ASSIGN_OR_RETURN(options.precision, PrecisionOf(TextOf(flags, "precision", "fp32")));
   EBB_ASSIGN_OR_RETURN(const int64_t jobs, NumberOf(flags, "jobs", options.jobs, 2, 64));
   options.jobs = static_cast<int>(jobs);
   EBB_ASSIGN_OR_RETURN(options.steps, NumberOf(flags, "steps", options.steps, 5, 1'000'000));
@@ -51,8 +78,9 @@ absl::StatusOr<TogetherOptions> OptionsOf(const Flags& flags) {
 std::string TogetherTable(const TogetherReport& report) {
   std::string out = report.device.kind == "sim" ? SimulatedHead(report.device)
                                                 : absl::StrCat("On ", report.device.name, "\n");
-  absl::StrAppendFormat(&out, "pool %s; %d equal jobs, %d steps each; samples a second\n\n",
-                        FormatBytes(report.pool), report.jobs, report.steps);
+  absl::StrAppendFormat(&out, "pool %s; %d equal jobs in %s, %d steps each; samples a second\n\n",
+                        FormatBytes(report.pool), report.jobs, NameOf(report.precision),
+                        report.steps);
   absl::StrAppendFormat(&out, "%-14s %6s %6s %6s %10s %10s %10s %10s %9s %10s\n", "model", "batch",
                         "solo", "co", "alone", "turns", "always", "together", "progress", "bits");
   for (const TogetherRow& row : report.models) {
@@ -87,15 +115,16 @@ std::string TogetherJson(const TogetherReport& report) {
   }
   return absl::StrFormat(
       "{\n%s  \"device\": %s,\n  \"kind\": %s,\n  \"pool_bytes\": %d,\n  \"jobs\": %d,\n"
-      "  \"steps\": %d,\n  \"equal_jobs\": [\n%s\n  ]\n}\n",
+      "  \"precision\": %s,\n  \"steps\": %d,\n  \"equal_jobs\": [\n%s\n  ]\n}\n",
       report.device.kind == "sim" ? SimulatedFields(report.device) : "", Quoted(report.device.name),
-      Quoted(report.device.kind), report.pool.count(), report.jobs, report.steps,
-      absl::StrJoin(rows, ",\n"));
+      Quoted(report.device.kind), report.pool.count(), report.jobs,
+      Quoted(NameOf(report.precision)), report.steps, absl::StrJoin(rows, ",\n"));
 }
 
 absl::Status Together(const Args& args) {
-  EBB_ASSIGN_OR_RETURN(const Flags flags, ParseFlags(args, {"device", "memory", "jobs", "models",
-                                                            "batch", "steps", "json"}));
+  EBB_ASSIGN_OR_RETURN(const Flags flags,
+                       ParseFlags(args, {"device", "memory", "jobs", "models", "batch", "steps",
+                                         "precision", "json"}));
   EBB_ASSIGN_OR_RETURN(const TogetherOptions options, OptionsOf(flags));
   EBB_ASSIGN_OR_RETURN(const TogetherReport report,
                        MeasureTogether(options, [](const std::string& run) {

@@ -56,14 +56,16 @@ absl::StatusOr<Bytes> SavedBytes(device::SimDevice& device, const std::string& m
 
 Needs::Needs(device::SimDevice& device, std::string model)
     : Needs(device, PoolOf(device), std::move(model)) {}
-Needs::Needs(device::Device& device, Bytes pool, std::string model)
+Needs::Needs(device::Device& device, Bytes pool, std::string model, graph::Precision precision)
     : device_(device),
       alone_{.pool = pool, .granule = device.granules().granule()},
-      model_(std::move(model)) {}
+      model_(std::move(model)),
+      precision_(precision) {}
 
 absl::Status Needs::Begin() {
   if (batches_) return absl::OkStatus();
   EBB_ASSIGN_OR_RETURN(spec_, ZooJob(model_, 1, 1));
+  spec_.precision = precision_;
   batches_.emplace(spec_, device_, partitioner::QuantumFor(alone_.pool), alone_.pool);
   return absl::OkStatus();
 }

@@ -37,7 +37,8 @@ class Needs {
  public:
   // In all of the device's memory, or in a pool of less.
   Needs(device::SimDevice& device, std::string model);
-  Needs(device::Device& device, Bytes pool, std::string model);
+  Needs(device::Device& device, Bytes pool, std::string model,
+        graph::Precision precision = graph::Precision::kFp32);
 
   // The largest batch at which `jobs` fit at once, at any levels of the memory ladder; 0: none.
   // NotFound: there is no such model.
@@ -51,6 +52,7 @@ class Needs {
   device::Device& device_;
   const runtime::AdmissionState alone_;
   const std::string model_;
+  const graph::Precision precision_;
   runtime::JobSpec spec_;
   std::optional<runtime::BatchNeeds> batches_;
 };

@@ -211,7 +211,7 @@ const SupportedValues kSupportedValues[] = {
      {"loss", "accuracy", "top_k", "mse", "macro_f1", "perplexity", "auc", "logloss", "output"}},
     {"evaluate.weights", {"last", "ema"}},
     {"checkpoint.keep", {"last", "best"}},
-    {"precision", {"fp32", "bf16"}},
+    {"precision", {"fp32", "tf32", "bf16"}},
     {"determinism", {"strict"}},
     {"on_nan", {"fail"}},
 };

@@ -210,6 +210,7 @@ absl::StatusOr<runtime::JobSpec> JobSpecFromWire(const v1::JobSpec& spec, Resolv
   EBB_RETURN_IF_ERROR(BatchSizeFromWire(spec.batch_size(), &job));
   EBB_RETURN_IF_ERROR(CheckCount("accumulate", spec.accumulate(), 0, 4096));
   job.accumulate = std::max(1, static_cast<int>(spec.accumulate()));
+  if (spec.precision() == v1::PRECISION_TF32) job.precision = graph::Precision::kTf32;
   if (spec.precision() == v1::PRECISION_BF16) job.precision = graph::Precision::kBf16;
   EBB_RETURN_IF_ERROR(BindFromWire(spec, &job));
   EBB_RETURN_IF_ERROR(ResourcesFromWire(spec, &job));

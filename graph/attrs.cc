@@ -69,6 +69,7 @@ const absl::flat_hash_map<absl::string_view, AttrKind>& Kinds() {
       {"stream", kInt},
       {"strides", kInts},
       {"to", kStr},
+      {"tf32", kInt},
       {"trans_a", kInt},
       {"trans_b", kInt},
       {"value", kFloat},

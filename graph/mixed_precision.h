@@ -7,8 +7,8 @@
 
 namespace ebb::graph {
 
-// In which numbers a job computes. kBf16: mixed precision, below.
-enum class Precision { kFp32, kBf16 };
+// In which numbers a job computes. kTf32: graph/tf32.h. kBf16: mixed precision, below.
+enum class Precision { kFp32, kTf32, kBf16 };
 
 // Rewrites a forward graph as PyTorch's autocast would run it with bfloat16: convolutions and
 // matrix products get all operands cast to bf16; ops that only move, compare, add or bend values

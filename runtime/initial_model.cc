@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "graph/freeze.h"
 #include "graph/mixed_precision.h"
+#include "graph/tf32.h"
 #include "model/init.h"
 #include "model/zoo/zoo.h"
 
@@ -150,6 +151,9 @@ absl::StatusOr<model::ImportedModel> InitialModel(const JobSpec& spec, Values va
                                                         spec.seed_init, &imported.weights)
                                   : model::CheckRules(imported.graph, spec.model.reinit);
   EBB_RETURN_IF_ERROR(Annotate(reinit, "model.reinit"));
+  if (spec.precision == graph::Precision::kTf32) {
+    imported.graph = graph::AllowTf32(std::move(imported.graph));
+  }
   if (spec.precision == graph::Precision::kBf16) {
     EBB_ASSIGN_OR_RETURN(imported.graph, graph::ToMixedPrecision(imported.graph));
   }

@@ -1,7 +1,12 @@
-#include "bench/predict/rows.h"
+#include "bench/predict/groups.h"
 
 namespace ebb::bench {
 
-absl::Span<const RowGroup> RowGroups() { return {}; }
+absl::Span<const RowGroup> RowGroups() {
+  static constexpr RowGroup kGroups[] = {
+      {"training", TrainingRows},
+  };
+  return kGroups;
+}
 
 }  // namespace ebb::bench

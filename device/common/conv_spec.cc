@@ -7,10 +7,11 @@
 namespace ebb::device {
 namespace {
 
-absl::StatusOr<ConvSpec> SpecOf(ConvKind kind, const Node& node, const Value& x, const Shape& w,
-                                const Value& y) {
+absl::StatusOr<ConvSpec> SpecOf(ConvKind kind, Precision precision, const Node& node,
+                                const Value& x, const Shape& w, const Value& y) {
   ConvSpec spec;
   spec.kind = kind;
+  spec.precision = precision;
   spec.x.assign(x.type.shape.begin(), x.type.shape.end());
   spec.w.assign(w.begin(), w.end());
   spec.y.assign(y.type.shape.begin(), y.type.shape.end());
@@ -41,13 +42,17 @@ bool ConvSpec::IsProduct() const {
 
 absl::StatusOr<ConvSpec> ConvSpecOf(const Graph& graph, const Node& node) {
   const Value& out = Out(graph, node);
+  const Precision precision = PrecisionOf(graph, node);
   if (node.op->name == "ConvGradInput") {
-    return SpecOf(ConvKind::kGradInput, node, out, In(graph, node, 1).type.shape, In(graph, node));
+    return SpecOf(ConvKind::kGradInput, precision, node, out, In(graph, node, 1).type.shape,
+                  In(graph, node));
   }
   if (node.op->name == "ConvGradWeight") {
-    return SpecOf(ConvKind::kGradWeight, node, In(graph, node, 1), out.type.shape, In(graph, node));
+    return SpecOf(ConvKind::kGradWeight, precision, node, In(graph, node, 1), out.type.shape,
+                  In(graph, node));
   }
-  auto spec = SpecOf(ConvKind::kForward, node, In(graph, node), In(graph, node, 1).type.shape, out);
+  auto spec = SpecOf(ConvKind::kForward, precision, node, In(graph, node),
+                     In(graph, node, 1).type.shape, out);
   if (spec.ok()) spec->bias = HasInput(node, 2);
   return spec;
 }

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "device/common/operands.h"
+#include "device/common/precision.h"
 
 namespace ebb::device {
 
@@ -12,6 +13,7 @@ enum class ConvKind { kForward, kGradInput, kGradWeight };
 
 struct ConvSpec {
   ConvKind kind = ConvKind::kForward;
+  Precision precision = Precision::kF32;    // of x, w and y
   std::vector<int64_t> x;                   // N, C, S (1 to 3 dimensions); no dimension is 0
   std::vector<int64_t> w;                   // M, C / groups, K
   std::vector<int64_t> y;                   // N, M, S

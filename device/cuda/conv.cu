@@ -2,6 +2,8 @@
 // that it wants. Weights are kept plain, and are turned to channels last where x and y are; where
 // the padding is not the same at both ends, x is padded in memory.
 #include "base/status.h"
+#include "device/common/half.h"
+#include "device/cuda/fill.h"
 #include "device/cuda/launch.h"
 #include "device/cuda/library.h"
 
@@ -17,19 +19,16 @@ int64_t Count(const std::vector<int64_t>& dims) {
   for (const int64_t dim : dims) count *= dim;
   return count;
 }
-Bytes SizeOf(const std::vector<int64_t>& dims) {
-  return AlignUp(Bytes(Count(dims) * static_cast<int64_t>(sizeof(float))), kAlignment);
+template <class T>
+Bytes BytesOf(const std::vector<int64_t>& dims) {
+  return AlignUp(Bytes(Count(dims) * static_cast<int64_t>(sizeof(T))), kAlignment);
 }
 
-struct Zero {
-  float* to;
-  EBB_INLINE void operator()(int64_t i) const { to[i] = 0; }
-};
-
 // [outer, rows, columns] to [outer, columns, rows].
+template <class T>
 struct Turn {
-  const float* from;
-  float* to;
+  const T* from;
+  T* to;
   int64_t rows, columns;
   EBB_INLINE void operator()(int64_t i) const {
     const int64_t row = i % rows;
@@ -46,9 +45,10 @@ struct Box {
 };
 
 // The larger box: the smaller one with zeros around it.
+template <class T>
 struct Pad {
-  const float* from;
-  float* to;
+  const T* from;
+  T* to;
   Box box;
   EBB_INLINE void operator()(int64_t i) const {
     int64_t rest = i, at = 0, step = 1;
@@ -60,14 +60,15 @@ struct Pad {
       at += place * step;
       step *= box.inner[d];
     }
-    to[i] = inside ? from[at] : 0.0f;
+    to[i] = inside ? from[at] : T{};
   }
 };
 
 // The smaller box out of the larger one.
+template <class T>
 struct Crop {
-  const float* from;
-  float* to;
+  const T* from;
+  T* to;
   Box box;
   EBB_INLINE void operator()(int64_t i) const {
     int64_t rest = i, at = 0, step = 1;
@@ -81,13 +82,17 @@ struct Crop {
 };
 
 // y += bias, whose channels are `inner` elements wide.
+template <class T>
 struct AddBias {
-  const float* bias;
-  float* y;
+  const T* bias;
+  T* y;
   int64_t channels, inner;
-  EBB_INLINE void operator()(int64_t i) const { y[i] += bias[i / inner % channels]; }
+  EBB_INLINE void operator()(int64_t i) const {
+    Narrow(Widen(y[i]) + Widen(bias[i / inner % channels]), y + i);
+  }
 };
 
+template <class T>
 struct ConvKernel {
   ConvSpec spec;
   std::shared_ptr<const Convolution> conv;
@@ -104,20 +109,20 @@ struct ConvKernel {
   int64_t group_channels() const { return spec.w[1]; }
   int64_t taps() const { return Count(spec.w) / (filters() * group_channels()); }
 
-  absl::Status TurnToLibrary(const Launch& at, const float* w, float* to) const {
-    return ForEach(at, Count(spec.w), Turn{w, to, group_channels(), taps()});
+  absl::Status TurnToLibrary(const Launch& at, const T* w, T* to) const {
+    return ForEach(at, Count(spec.w), Turn<T>{w, to, group_channels(), taps()});
   }
-  absl::Status TurnFromLibrary(const Launch& at, const float* dw, float* to) const {
-    return ForEach(at, Count(spec.w), Turn{dw, to, taps(), group_channels()});
+  absl::Status TurnFromLibrary(const Launch& at, const T* dw, T* to) const {
+    return ForEach(at, Count(spec.w), Turn<T>{dw, to, taps(), group_channels()});
   }
 
   absl::Status operator()(const Launch& at, const KernelArgs& args) const {
     char* const workspace = static_cast<char*>(args.workspace);
-    auto* const w = reinterpret_cast<float*>(workspace);
-    auto* const x = reinterpret_cast<float*>(workspace + padded_at.count());
+    auto* const w = reinterpret_cast<T*>(workspace);
+    auto* const x = reinterpret_cast<T*>(workspace + padded_at.count());
     void* const scratch = workspace + conv_at.count();
-    const float *a = InPtr<float>(args, 0), *b = InPtr<float>(args, 1);
-    float* const out = OutPtr<float>(args);
+    const T *a = InPtr<T>(args, 0), *b = InPtr<T>(args, 1);
+    T* const out = OutPtr<T>(args);
     if (turned && spec.kind != ConvKind::kGradWeight) {
       EBB_RETURN_IF_ERROR(TurnToLibrary(at, b, w));
       b = w;
@@ -125,29 +130,29 @@ struct ConvKernel {
     switch (spec.kind) {
       case ConvKind::kForward:
         if (padded) {
-          EBB_RETURN_IF_ERROR(ForEach(at, padded_size, Pad{a, x, box}));
+          EBB_RETURN_IF_ERROR(ForEach(at, padded_size, Pad<T>{a, x, box}));
           a = x;
         }
         EBB_RETURN_IF_ERROR(conv->Enqueue(at, a, b, out, scratch));
-        return Bias(at, InPtr<float>(args, 2), out);
+        return Bias(at, InPtr<T>(args, 2), out);
       case ConvKind::kGradInput:
         EBB_RETURN_IF_ERROR(conv->Enqueue(at, a, b, padded ? x : out, scratch));
-        return padded ? ForEach(at, Count(spec.x), Crop{x, out, box}) : absl::OkStatus();
+        return padded ? ForEach(at, Count(spec.x), Crop<T>{x, out, box}) : absl::OkStatus();
       case ConvKind::kGradWeight:
         break;
     }
     if (padded) {
-      EBB_RETURN_IF_ERROR(ForEach(at, padded_size, Pad{b, x, box}));
+      EBB_RETURN_IF_ERROR(ForEach(at, padded_size, Pad<T>{b, x, box}));
       b = x;
     }
     EBB_RETURN_IF_ERROR(conv->Enqueue(at, a, b, turned ? w : out, scratch));
     return turned ? TurnFromLibrary(at, w, out) : absl::OkStatus();
   }
 
-  absl::Status Bias(const Launch& at, const float* bias, float* y) const {
+  absl::Status Bias(const Launch& at, const T* bias, T* y) const {
     if (bias == nullptr) return absl::OkStatus();
     const int64_t inner = spec.channels_last ? 1 : Count(spec.y) / (spec.y[0] * spec.y[1]);
-    return ForEach(at, Count(spec.y), AddBias{bias, y, spec.y[1], inner});
+    return ForEach(at, Count(spec.y), AddBias<T>{bias, y, spec.y[1], inner});
   }
 };
 
@@ -175,8 +180,9 @@ Box BoxOf(const ConvSpec& spec, const ConvSpec& padded) {
   return box;
 }
 
-absl::StatusOr<CudaKernel> MakeKernel(Library& library, ConvSpec spec) {
-  ConvKernel kernel;
+template <class T>
+absl::StatusOr<CudaKernel> MakeKernel(Library& library, const ConvSpec& spec) {
+  ConvKernel<T> kernel;
   kernel.spec = spec;
   kernel.padded = spec.pads_begin != spec.pads_end;
   const ConvSpec with_padding = PaddedSpec(spec);
@@ -196,8 +202,8 @@ absl::StatusOr<CudaKernel> MakeKernel(Library& library, ConvSpec spec) {
     kernel.padded_size = Count(with_padding.x);
   }
   kernel.turned = spec.channels_last && kernel.group_channels() > 1 && kernel.taps() > 1;
-  kernel.padded_at = kernel.turned ? SizeOf(spec.w) : Bytes(0);
-  kernel.conv_at = kernel.padded_at + (kernel.padded ? SizeOf(with_padding.x) : Bytes(0));
+  kernel.padded_at = kernel.turned ? BytesOf<T>(spec.w) : Bytes(0);
+  kernel.conv_at = kernel.padded_at + (kernel.padded ? BytesOf<T>(with_padding.x) : Bytes(0));
   const Bytes workspace = kernel.workspace();
   return MakeCudaKernel(std::move(kernel), workspace);
 }
@@ -207,13 +213,16 @@ absl::StatusOr<CudaKernel> MakeConv(Library& library, const Graph& graph, const 
   const Shape& out = Out(graph, node).type.shape;
   if (Empty(out) || Empty(In(graph, node, 0).type.shape) || Empty(In(graph, node, 1).type.shape)) {
     // Nothing to sum. A forward convolution has no channels to sum over then only if it is empty.
-    return MakeCudaKernel([n = NumElements(out)](const Launch& at, const KernelArgs& args) {
-      return ForEach(at, n, Zero{OutPtr<float>(args)});
+    const int64_t words = Out(graph, node).type.bytes().count() / 2;
+    return MakeCudaKernel([words](const Launch& at, const KernelArgs& args) {
+      return Fill(at, OutPtr<uint16_t>(args), words, uint16_t{0});
     });
   }
   EBB_ASSIGN_OR_RETURN(ConvSpec spec, ConvSpecOf(graph, node));
   spec.bias = false;  // added here
-  return MakeKernel(library, std::move(spec));
+  if (spec.precision == Precision::kBf16) return MakeKernel<Bf16>(library, spec);
+  if (spec.precision == Precision::kF16) return MakeKernel<F16>(library, spec);
+  return MakeKernel<float>(library, spec);
 }
 
 constexpr LibraryKernelRow kRows[] = {

@@ -86,12 +86,17 @@ struct Descriptors {
   cublasLtMatrixLayoutOpaque_t a = {}, b = {}, c = {};
 };
 
+cudaDataType_t TypeOf(Precision precision) {
+  if (precision == Precision::kBf16) return CUDA_R_16BF;
+  return precision == Precision::kF16 ? CUDA_R_16F : CUDA_R_32F;
+}
+
 class Builder {
  public:
   Builder(const Calls& calls, const ProductSpec& spec) : calls_(calls), spec_(spec) {}
 
-  absl::Status Build(Precision precision, Descriptors* made) const {
-    EBB_RETURN_IF_ERROR(BuildProduct(precision, &made->product));
+  absl::Status Build(Descriptors* made) const {
+    EBB_RETURN_IF_ERROR(BuildProduct(&made->product));
     const ProductSpec& s = spec_;
     EBB_RETURN_IF_ERROR(
         Layout(s.trans_b ? s.k : s.n, s.trans_b ? s.n : s.k, s.ldb, s.stride_b, &made->b));
@@ -120,9 +125,9 @@ class Builder {
   }
 
  private:
-  absl::Status BuildProduct(Precision precision, cublasLtMatmulDescOpaque_t* made) const {
+  absl::Status BuildProduct(cublasLtMatmulDescOpaque_t* made) const {
     const cublasComputeType_t compute =
-        precision == Precision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+        spec_.precision == Precision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
     EBB_RETURN_IF_ERROR(calls_.StatusOf(calls_.desc_init(made, sizeof(*made), compute, CUDA_R_32F),
                                         "cublasLtMatmulDescInit"));
     const auto set = [&](cublasLtMatmulDescAttributes_t attribute, int32_t value) {
@@ -134,14 +139,15 @@ class Builder {
     EBB_RETURN_IF_ERROR(
         set(CUBLASLT_MATMUL_DESC_TRANSB, spec_.trans_a ? CUBLAS_OP_T : CUBLAS_OP_N));
     if (!spec_.bias) return absl::OkStatus();
+    EBB_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, TypeOf(spec_.precision)));
     return set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
   }
 
   absl::Status Layout(int64_t rows, int64_t columns, int64_t ld, int64_t stride,
                       cublasLtMatrixLayoutOpaque_t* made) const {
     EBB_RETURN_IF_ERROR(calls_.StatusOf(
-        calls_.layout_init(made, sizeof(*made), CUDA_R_32F, static_cast<uint64_t>(rows),
-                           static_cast<uint64_t>(columns), ld),
+        calls_.layout_init(made, sizeof(*made), TypeOf(spec_.precision),
+                           static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), ld),
         "cublasLtMatrixLayoutInit"));
     if (spec_.batch == 1) return absl::OkStatus();
     const auto set = [&](cublasLtMatrixLayoutAttribute_t attribute, auto value) {
@@ -192,14 +198,14 @@ class LtProduct final : public Product {
 };
 
 std::string ToString(const ProductSpec& s) {
-  return absl::StrCat(s.trans_a ? "a'" : "a", " [", s.m, ",", s.k, "] times ",
-                      s.trans_b ? "b'" : "b", " [", s.k, ",", s.n, "], ", s.batch, " of them");
+  return absl::StrCat(NameOf(s.precision), " ", s.trans_a ? "a'" : "a", " [", s.m, ",", s.k,
+                      "] times ", s.trans_b ? "b'" : "b", " [", s.k, ",", s.n, "], ", s.batch,
+                      " of them");
 }
 
 class OpenCublasLt final : public CublasLt {
  public:
-  OpenCublasLt(std::shared_ptr<const Handle> handle, Precision precision)
-      : handle_(std::move(handle)), precision_(precision) {}
+  explicit OpenCublasLt(std::shared_ptr<const Handle> handle) : handle_(std::move(handle)) {}
 
   absl::StatusOr<std::shared_ptr<const Product>> Make(const ProductSpec& spec) override {
     if (spec.batch > std::numeric_limits<int32_t>::max()) {
@@ -209,7 +215,7 @@ class OpenCublasLt final : public CublasLt {
     const Calls& calls = handle_->calls;
     const Builder builder(calls, spec);
     Descriptors d;
-    EBB_RETURN_IF_ERROR(builder.Build(precision_, &d));
+    EBB_RETURN_IF_ERROR(builder.Build(&d));
     cublasLtMatmulPreferenceOpaque_t preference = {};
     EBB_RETURN_IF_ERROR(builder.Preference(&preference));
     cublasLtMatmulHeuristicResult_t chosen = {};
@@ -231,16 +237,15 @@ class OpenCublasLt final : public CublasLt {
 
  private:
   const std::shared_ptr<const Handle> handle_;
-  const Precision precision_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<CublasLt>> CublasLt::Open(Precision precision) {
+absl::StatusOr<std::shared_ptr<CublasLt>> CublasLt::Open() {
   EBB_ASSIGN_OR_RETURN(const Calls calls, FindCalls());
   auto handle = std::make_shared<Handle>(calls);
   EBB_RETURN_IF_ERROR(calls.StatusOf(calls.create(&handle->lt), "cublasLtCreate"));
-  return std::shared_ptr<CublasLt>(std::make_shared<OpenCublasLt>(std::move(handle), precision));
+  return std::shared_ptr<CublasLt>(std::make_shared<OpenCublasLt>(std::move(handle)));
 }
 
 }  // namespace ebb::device::cuda

@@ -11,7 +11,7 @@ namespace ebb::device::cuda {
 class CublasLt {
  public:
   // For the GPU that is current. Unavailable when the library is not to be had.
-  static absl::StatusOr<std::shared_ptr<CublasLt>> Open(Precision precision);
+  static absl::StatusOr<std::shared_ptr<CublasLt>> Open();
   virtual ~CublasLt() = default;
   // The first algorithm by cuBLASLt's own ranking that adds in a fixed order and needs no more than
   // a fixed workspace.

@@ -11,7 +11,7 @@ namespace ebb::device::cuda {
 namespace {
 
 // y [positions, M] = x [positions, C] w', and its gradients.
-ProductSpec ProductOf(const ConvSpec& spec) {
+ProductSpec PlainProductOf(const ConvSpec& spec) {
   const int64_t channels = spec.x[1], filters = spec.y[1];
   int64_t positions = spec.x[0];
   for (size_t d = 2; d < spec.x.size(); ++d) positions *= spec.x[d];
@@ -43,6 +43,12 @@ ProductSpec ProductOf(const ConvSpec& spec) {
           .ldc = channels};
 }
 
+ProductSpec ProductOf(const ConvSpec& spec) {
+  ProductSpec product = PlainProductOf(spec);
+  product.precision = spec.precision;
+  return product;
+}
+
 class ProductConvolution final : public Convolution {
  public:
   explicit ProductConvolution(std::shared_ptr<const Product> product)
@@ -50,10 +56,7 @@ class ProductConvolution final : public Convolution {
   Bytes workspace() const override { return product_->workspace(); }
   absl::Status Enqueue(const Launch& at, const void* a, const void* b, void* out,
                        void* workspace) const override {
-    return product_->Enqueue(at, {.a = static_cast<const float*>(a),
-                                  .b = static_cast<const float*>(b),
-                                  .c = static_cast<float*>(out),
-                                  .workspace = workspace});
+    return product_->Enqueue(at, {.a = a, .b = b, .c = out, .workspace = workspace});
   }
 
  private:
@@ -62,18 +65,16 @@ class ProductConvolution final : public Convolution {
 
 class CudaLibrary final : public Library {
  public:
-  CudaLibrary(std::shared_ptr<Api> api, Precision precision)
-      : api_(std::move(api)), precision_(precision) {}
+  explicit CudaLibrary(std::shared_ptr<Api> api) : api_(std::move(api)) {}
 
   absl::StatusOr<std::shared_ptr<const Product>> MakeProduct(const ProductSpec& spec) override {
     EBB_ASSIGN_OR_RETURN(const std::shared_ptr<CublasLt> lt, Lt());
     return lt->Make(spec);
   }
-  // Without tensor cores cuDNN turns channels-last operands into plain ones and back; a product
-  // needs neither that nor the workspace for it.
+  // A product needs no workspace for turned operands, as cuDNN does without tensor cores.
   absl::StatusOr<std::shared_ptr<const Convolution>> MakeConvolution(
       const ConvSpec& spec) override {
-    if (precision_ == Precision::kF32 && spec.IsProduct()) {
+    if (spec.IsProduct()) {
       EBB_ASSIGN_OR_RETURN(std::shared_ptr<const Product> product, MakeProduct(ProductOf(spec)));
       return std::shared_ptr<const Convolution>(
           std::make_shared<ProductConvolution>(std::move(product)));
@@ -88,7 +89,7 @@ class CudaLibrary final : public Library {
     EBB_RETURN_IF_ERROR(api_->MakeCurrent());
     MutexLock lock(&mu_);
     if (lt_ == nullptr) {
-      EBB_ASSIGN_OR_RETURN(lt_, CublasLt::Open(precision_));
+      EBB_ASSIGN_OR_RETURN(lt_, CublasLt::Open());
     }
     return lt_;
   }
@@ -96,13 +97,12 @@ class CudaLibrary final : public Library {
     EBB_RETURN_IF_ERROR(api_->MakeCurrent());
     MutexLock lock(&mu_);
     if (cudnn_ == nullptr) {
-      EBB_ASSIGN_OR_RETURN(cudnn_, Cudnn::Open(api_->properties(), precision_));
+      EBB_ASSIGN_OR_RETURN(cudnn_, Cudnn::Open(api_->properties()));
     }
     return cudnn_;
   }
 
   const std::shared_ptr<Api> api_;
-  const Precision precision_;
   Mutex mu_;
   std::shared_ptr<CublasLt> lt_ ABSL_GUARDED_BY(mu_);
   std::shared_ptr<Cudnn> cudnn_ ABSL_GUARDED_BY(mu_);
@@ -110,8 +110,8 @@ class CudaLibrary final : public Library {
 
 }  // namespace
 
-std::shared_ptr<Library> MakeCudaLibrary(std::shared_ptr<Api> api, Precision precision) {
-  return std::make_shared<CudaLibrary>(std::move(api), precision);
+std::shared_ptr<Library> MakeCudaLibrary(std::shared_ptr<Api> api) {
+  return std::make_shared<CudaLibrary>(std::move(api));
 }
 
 }  // namespace ebb::device::cuda

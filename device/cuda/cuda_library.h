@@ -9,6 +9,6 @@
 
 namespace ebb::device::cuda {
 
-std::shared_ptr<Library> MakeCudaLibrary(std::shared_ptr<Api> api, Precision precision);
+std::shared_ptr<Library> MakeCudaLibrary(std::shared_ptr<Api> api);
 
 }  // namespace ebb::device::cuda

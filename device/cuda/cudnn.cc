@@ -164,6 +164,11 @@ void AddOperation(const ConvSpec& spec, fe::graph::Graph* graph) {
   }
 }
 
+fe::DataType_t TypeOf(Precision precision) {
+  if (precision == Precision::kBf16) return fe::DataType_t::BFLOAT16;
+  return precision == Precision::kF16 ? fe::DataType_t::HALF : fe::DataType_t::FLOAT;
+}
+
 // What an engine may not do.
 std::vector<fe::NumericalNote_t> Barred(Precision precision) {
   std::vector<fe::NumericalNote_t> notes = {
@@ -178,10 +183,10 @@ std::vector<fe::NumericalNote_t> Barred(Precision precision) {
 std::string ToString(const ConvSpec& spec) {
   constexpr std::array<const char*, 3> kNames = {"convolution", "gradient of a convolution's input",
                                                  "gradient of a convolution's weight"};
-  return absl::StrCat(kNames[static_cast<size_t>(spec.kind)], " of x [", absl::StrJoin(spec.x, ","),
-                      "] and w [", absl::StrJoin(spec.w, ","), "], strides ",
-                      absl::StrJoin(spec.strides, ","), ", dilations ",
-                      absl::StrJoin(spec.dilations, ","), ", groups ", spec.groups);
+  return absl::StrCat(NameOf(spec.precision), " ", kNames[static_cast<size_t>(spec.kind)],
+                      " of x [", absl::StrJoin(spec.x, ","), "] and w [",
+                      absl::StrJoin(spec.w, ","), "], strides ", absl::StrJoin(spec.strides, ","),
+                      ", dilations ", absl::StrJoin(spec.dilations, ","), ", groups ", spec.groups);
 }
 
 // ---- Handles, one a stream: a handle has state that follows its stream.
@@ -229,13 +234,13 @@ class CudnnConvolution final : public PlannedConvolution {
  public:
   CudnnConvolution(const ConvSpec& spec, std::shared_ptr<Handles> handles)
       : kind_(spec.kind), handles_(std::move(handles)) {
-    graph_.set_io_data_type(fe::DataType_t::FLOAT)
+    graph_.set_io_data_type(TypeOf(spec.precision))
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
     AddOperation(spec, &graph_);
   }
 
-  absl::Status Plan(const ConvSpec& spec, Precision precision, const Target& target) {
+  absl::Status Plan(const ConvSpec& spec, const Target& target) {
     graph_.set_sm_version(target.compute_capability);
     if (target.record != nullptr) graph_.set_device_properties(target.record);
     EBB_RETURN_IF_ERROR(StatusOf(graph_.validate()));
@@ -244,7 +249,7 @@ class CudnnConvolution final : public PlannedConvolution {
                                      : graph_.build_operation_graph(target.handle)));
     EBB_RETURN_IF_ERROR(
         StatusOf(graph_.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK})));
-    graph_.deselect_numeric_notes(Barred(precision))
+    graph_.deselect_numeric_notes(Barred(spec.precision))
         .deselect_behavior_notes({fe::BehaviorNote_t::RUNTIME_COMPILATION})
         .deselect_workspace_greater_than(MaxConvolutionWorkspace(spec).count());
     EBB_RETURN_IF_ERROR(StatusOf(graph_.check_support()));
@@ -284,14 +289,13 @@ class CudnnConvolution final : public PlannedConvolution {
 
 class OpenCudnn final : public Cudnn {
  public:
-  OpenCudnn(Target target, Precision precision)
-      : target_(std::move(target)), precision_(precision) {}
+  explicit OpenCudnn(Target target) : target_(std::move(target)) {}
 
   absl::StatusOr<std::shared_ptr<const PlannedConvolution>> Make(const ConvSpec& spec) override {
     std::shared_ptr<CudnnConvolution> made;
     EBB_RETURN_IF_ERROR(Annotate(Try([&] {
                                    made = std::make_shared<CudnnConvolution>(spec, target_.handles);
-                                   return made->Plan(spec, precision_, target_);
+                                   return made->Plan(spec, target_);
                                  }),
                                  ToString(spec)));
     return std::shared_ptr<const PlannedConvolution>(std::move(made));
@@ -299,7 +303,6 @@ class OpenCudnn final : public Cudnn {
 
  private:
   const Target target_;
-  const Precision precision_;
 };
 
 }  // namespace
@@ -312,7 +315,7 @@ Bytes MaxConvolutionWorkspace(const ConvSpec& spec) {
   return bytes(spec.x) + bytes(spec.w) + bytes(spec.y) + MiB(64);
 }
 
-absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::Open(const Properties& gpu, Precision precision) {
+absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::Open(const Properties& gpu) {
   EBB_RETURN_IF_ERROR(OpenLibrary());
   Target target;
   EBB_RETURN_IF_ERROR(Try([&]() -> absl::Status {
@@ -321,11 +324,10 @@ absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::Open(const Properties& gpu, Precis
     return absl::OkStatus();
   }));
   target.compute_capability = 10 * gpu.compute_major + gpu.compute_minor;
-  return std::shared_ptr<Cudnn>(std::make_shared<OpenCudnn>(std::move(target), precision));
+  return std::shared_ptr<Cudnn>(std::make_shared<OpenCudnn>(std::move(target)));
 }
 
-absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::OpenOffline(const std::string& record,
-                                                          Precision precision) {
+absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::OpenOffline(const std::string& record) {
   const nlohmann::json json = nlohmann::json::parse(record, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("deviceVer") || !json["deviceVer"].is_number_integer()) {
     return absl::InvalidArgumentError(
@@ -338,7 +340,7 @@ absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::OpenOffline(const std::string& rec
   EBB_RETURN_IF_ERROR(Try([&] {
     return StatusOf(target.record->deserialize(std::vector<uint8_t>(record.begin(), record.end())));
   }));
-  return std::shared_ptr<Cudnn>(std::make_shared<OpenCudnn>(std::move(target), precision));
+  return std::shared_ptr<Cudnn>(std::make_shared<OpenCudnn>(std::move(target)));
 }
 
 absl::StatusOr<int64_t> CudnnVersion() {

@@ -23,15 +23,14 @@ class Cudnn {
  public:
   // For the GPU that is current. Unavailable when the library is not to be had, or is older than
   // the headers of this build.
-  static absl::StatusOr<std::shared_ptr<Cudnn>> Open(const Properties& gpu, Precision precision);
+  static absl::StatusOr<std::shared_ptr<Cudnn>> Open(const Properties& gpu);
   // Plans convolutions, which cannot run, for the GPU that cuDNN's JSON record tells of.
-  static absl::StatusOr<std::shared_ptr<Cudnn>> OpenOffline(const std::string& record,
-                                                            Precision precision);
+  static absl::StatusOr<std::shared_ptr<Cudnn>> OpenOffline(const std::string& record);
   virtual ~Cudnn() = default;
   virtual absl::StatusOr<std::shared_ptr<const PlannedConvolution>> Make(const ConvSpec& spec) = 0;
 };
 
-// What workspace a convolution may have: as much as a copy of each operand, and a fixed part.
+// What workspace a convolution may have: as much as an f32 copy of each operand, and a fixed part.
 Bytes MaxConvolutionWorkspace(const ConvSpec& spec);
 
 // 91900 of cuDNN 9.19.

@@ -12,12 +12,8 @@ absl::Status Absent() {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::Open(const Properties&, Precision) {
-  return Absent();
-}
-absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::OpenOffline(const std::string&, Precision) {
-  return Absent();
-}
+absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::Open(const Properties&) { return Absent(); }
+absl::StatusOr<std::shared_ptr<Cudnn>> Cudnn::OpenOffline(const std::string&) { return Absent(); }
 absl::StatusOr<int64_t> CudnnVersion() { return Absent(); }
 absl::StatusOr<std::string> CudnnRecord(int) { return Absent(); }
 

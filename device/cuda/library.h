@@ -13,26 +13,25 @@
 
 namespace ebb::device::cuda {
 
-// What products are computed in: kF32 strictly, kTf32 with factors of 10 bits' mantissa.
-enum class Precision { kF32, kTf32 };
-
 // Row-major c [m,n] = alpha a' b' + beta c, with a' [m,k] stored as [k,m] when transposed, and b'
 // alike; for `batch` matrices, `stride` elements apart (0: the same one). No dimension is 0.
+// a, b, bias and c are stored as `precision` says.
 struct ProductSpec {
+  Precision precision = Precision::kF32;
   bool trans_a = false, trans_b = false;
   int64_t m = 0, n = 0, k = 0;
   int64_t lda = 0, ldb = 0, ldc = 0;
   int64_t batch = 1;
   int64_t stride_a = 0, stride_b = 0, stride_c = 0;
   bool bias = false;    // then adds `bias` [n] to every row of c
-  int alignment = 256;  // of the operands, in bytes: a power of two from 4 to 256
+  int alignment = 256;  // of the operands, in bytes: a power of two from an element's size to 256
 };
 
 struct ProductArgs {
-  const float* a = nullptr;
-  const float* b = nullptr;
-  const float* bias = nullptr;
-  float* c = nullptr;
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* bias = nullptr;
+  void* c = nullptr;
   float alpha = 1;
   float beta = 0;  // c is not read when it is 0
   void* workspace = nullptr;

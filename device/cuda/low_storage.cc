@@ -74,6 +74,12 @@ const LowOperands* Find(absl::string_view op) {
       {"TanhGrad", {}},
       {"Dropout", {}},
       {"DropoutGrad", {}},
+      // By the libraries, in sums of float.
+      {"Conv", {}},
+      {"ConvGradInput", {}},
+      {"ConvGradWeight", {}},
+      {"Gemm", {}},
+      {"MatMul", {}},
       // Sums, in float.
       {"AveragePool", {}},
       {"AveragePoolGrad", {}},

@@ -32,8 +32,9 @@ absl::StatusOr<std::unique_ptr<Device>> OpenCuda(int ordinal, const DeviceOption
   cuda::CudaConfig config;
   config.api = api;
   config.graphs = graphs == CudaGraphs::kUse;
-  config.find_kernel = [library = cuda::MakeCudaLibrary(api, cuda::Precision::kF32)](
-                           absl::string_view op) { return FindKernel(library, op); };
+  config.find_kernel = [library = cuda::MakeCudaLibrary(api)](absl::string_view op) {
+    return FindKernel(library, op);
+  };
   return cuda::MakeCudaDevice(std::move(config));
 }
 

@@ -27,7 +27,9 @@ std::string Operands(const graph::Graph& graph, const std::vector<ValueId>& ids)
 
 std::string KernelKey(const graph::Graph& graph, const graph::Node& node) {
   std::string key = absl::StrCat(node.op->name, "(", Operands(graph, node.inputs), ")");
-  if (!node.attrs.map().empty()) absl::StrAppend(&key, " ", graph::ToString(node.attrs));
+  graph::Attrs attrs = node.attrs;
+  attrs.Erase("tf32");  // measured times are those of strict f32
+  if (!attrs.map().empty()) absl::StrAppend(&key, " ", graph::ToString(attrs));
   if (!node.outputs.empty()) absl::StrAppend(&key, " -> ", Operands(graph, node.outputs));
   return key;
 }

@@ -12,6 +12,7 @@ struct ConvAttrs {
 ConvAttrs ReadConv(AttrReader& attrs, size_t spatial) {
   ConvAttrs conv{ReadWindow(attrs, spatial), attrs.Int("groups", 1, kMaxInt, 1)};
   conv.window.dilations = attrs.List("dilations", spatial, 1, kMaxInt);
+  attrs.Flag("tf32");
   return conv;
 }
 

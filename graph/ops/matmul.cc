@@ -27,6 +27,7 @@ absl::Status CheckInner(const TensorType& a, bool trans_a, const TensorType& b, 
 absl::StatusOr<Types> MatMulShape(const ShapeContext& context) {
   AttrReader attrs(context.attrs);
   const bool trans_a = attrs.Flag("trans_a"), trans_b = attrs.Flag("trans_b");
+  attrs.Flag("tf32");
   EBB_RETURN_IF_ERROR(attrs.Finish());
   EBB_ASSIGN_OR_RETURN(const TensorType* a, Required(context, 0, "a"));
   EBB_ASSIGN_OR_RETURN(const TensorType* b, Required(context, 1, "b"));
@@ -46,6 +47,7 @@ absl::StatusOr<Types> MatMulShape(const ShapeContext& context) {
 absl::StatusOr<Types> GemmShape(const ShapeContext& context) {
   AttrReader attrs(context.attrs);
   const bool trans_a = attrs.Flag("trans_a"), trans_b = attrs.Flag("trans_b");
+  attrs.Flag("tf32");
   attrs.Float("alpha", 1);
   attrs.Float("beta", 1);
   EBB_RETURN_IF_ERROR(attrs.Finish());
@@ -86,6 +88,11 @@ absl::StatusOr<ValueId> Emit(GradContext& grad, absl::string_view op, const Prod
   return grad.Emit(op, {product.left, product.right}, std::move(attrs));
 }
 
+// What the products of the gradient take over.
+Attrs PrecisionOf(const Node& node) {
+  return Flag(node, "tf32") ? Attrs{{"tf32", int64_t{1}}} : Attrs();
+}
+
 // A weight that all matrices of a batch share (a linear layer over [batch, time, features]): one
 // product over all rows, rather than a product a matrix and their sum.
 absl::Status SharedWeightGrad(GradContext& grad, bool trans_b) {
@@ -98,7 +105,8 @@ absl::Status SharedWeightGrad(GradContext& grad, bool trans_b) {
   };
   EBB_ASSIGN_OR_RETURN(const ValueId rows, flat(a));
   EBB_ASSIGN_OR_RETURN(const ValueId dy, flat(grad.dy(0)));
-  EBB_ASSIGN_OR_RETURN(ValueId db, Emit(grad, "MatMul", GradOfB(dy, rows, false, trans_b)));
+  EBB_ASSIGN_OR_RETURN(ValueId db, Emit(grad, "MatMul", GradOfB(dy, rows, false, trans_b),
+                                        PrecisionOf(grad.node())));
   EBB_ASSIGN_OR_RETURN(db, Reshaped(grad, db, grad.type(b).shape));
   grad.SetGrad(1, db);
   return absl::OkStatus();
@@ -110,7 +118,8 @@ absl::Status MatMulGrad(GradContext& grad) {
   const ValueId a = node.inputs[0], b = node.inputs[1], dy = grad.dy(0);
   const bool trans_a = Flag(node, "trans_a"), trans_b = Flag(node, "trans_b");
   if (Wants(grad, 0)) {
-    EBB_ASSIGN_OR_RETURN(const ValueId da, Emit(grad, "MatMul", GradOfA(dy, b, trans_a, trans_b)));
+    EBB_ASSIGN_OR_RETURN(const ValueId da,
+                         Emit(grad, "MatMul", GradOfA(dy, b, trans_a, trans_b), PrecisionOf(node)));
     EBB_RETURN_IF_ERROR(SetGradSummed(grad, 0, da));
   }
   if (!Wants(grad, 1)) return absl::OkStatus();
@@ -119,7 +128,8 @@ absl::Status MatMulGrad(GradContext& grad) {
   if (shared && covers && !trans_a && grad.type(a).shape.size() > 2) {
     return SharedWeightGrad(grad, trans_b);
   }
-  EBB_ASSIGN_OR_RETURN(const ValueId db, Emit(grad, "MatMul", GradOfB(dy, a, trans_a, trans_b)));
+  EBB_ASSIGN_OR_RETURN(const ValueId db,
+                       Emit(grad, "MatMul", GradOfB(dy, a, trans_a, trans_b), PrecisionOf(node)));
   return SetGradSummed(grad, 1, db);
 }
 
@@ -128,15 +138,16 @@ absl::Status GemmGrad(GradContext& grad) {
   const Node node = grad.node();
   const ValueId a = node.inputs[0], b = node.inputs[1], dy = grad.dy(0);
   const bool trans_a = Flag(node, "trans_a"), trans_b = Flag(node, "trans_b");
-  const Attrs alpha = {{"alpha", node.attrs.Float("alpha", 1)}};
+  Attrs attrs = PrecisionOf(node);
+  attrs.Set("alpha", node.attrs.Float("alpha", 1));
   if (Wants(grad, 0)) {
     EBB_ASSIGN_OR_RETURN(const ValueId da,
-                         Emit(grad, "Gemm", GradOfA(dy, b, trans_a, trans_b), alpha));
+                         Emit(grad, "Gemm", GradOfA(dy, b, trans_a, trans_b), attrs));
     grad.SetGrad(0, da);
   }
   if (Wants(grad, 1)) {
     EBB_ASSIGN_OR_RETURN(const ValueId db,
-                         Emit(grad, "Gemm", GradOfB(dy, a, trans_a, trans_b), alpha));
+                         Emit(grad, "Gemm", GradOfB(dy, a, trans_a, trans_b), attrs));
     grad.SetGrad(1, db);
   }
   if (!Wants(grad, 2)) return absl::OkStatus();

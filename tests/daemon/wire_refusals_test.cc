@@ -20,7 +20,6 @@ using testing::StartsWith;
 TEST_F(WireTest, WhatIsNotSupportedIsRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> refused = {
       {"precision=fp16", "precision: fp16"},
-      {"precision=tf32", "precision: tf32"},
       {"loss_scale.dynamic={}", "loss_scale"},
       {"data.val.feed=client", "data.val.feed"},
       {"data.train.batch_size=4", "data.train.batch_size"},

@@ -52,5 +52,13 @@ TEST(JobsInBf16, TogetherGiveTheBitsOfSoloRuns) {
   }
 }
 
+TEST(JobsInTf32, HaveTheBitsOfFp32WhereTheDeviceHasNoTf32) {
+  const std::vector<runtime::JobSpec> allowed = Jobs(graph::Precision::kTf32);
+  const std::vector<runtime::JobSpec> full = Jobs(graph::Precision::kFp32);
+  for (size_t i = 0; i < full.size(); ++i) {
+    EXPECT_EQ(Solo(allowed[i]), Solo(full[i])) << full[i].name;
+  }
+}
+
 }  // namespace
 }  // namespace ebb::testing

@@ -66,7 +66,7 @@ CudaDouble OpenCudaDouble(const CudaDoubleOptions& options) {
   config.graphs = options.graphs;
   config.max_graphs = options.max_graphs;
   config.reserve = Bytes(0);
-  config.find_kernel = [api = result.api.get(), library = MakeDoubleLibrary(),
+  config.find_kernel = [api = result.api.get(), library = MakeDoubleLibrary(options.asked),
                         first = options.first](absl::string_view op) -> KernelMaker {
     if (KernelMaker make = first ? first(op) : KernelMaker()) return make;
     if (const auto own = device::cuda::FindOwnKernel(op)) return own;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "device/common/precision.h"
 #include "device/cuda/cuda_device.h"
 #include "tests/device/cuda_double/double_api.h"
 
@@ -20,6 +21,8 @@ struct CudaDoubleOptions {
   int max_graphs = 512;
   // Asked first for the maker of an op's kernels; may be empty.
   std::function<device::cuda::KernelMaker(absl::string_view op)> first = nullptr;
+  // Told of the precision of every product and convolution that is made, from any thread.
+  std::function<void(device::Precision)> asked = nullptr;
 };
 // Terminates the program if it cannot be had.
 CudaDouble OpenCudaDouble(const CudaDoubleOptions& options = {});

@@ -1,0 +1,10 @@
+// The groups of rows, a file each; see RowGroup.
+#pragma once
+
+#include "bench/predict/rows.h"
+
+namespace ebb::bench {
+
+absl::StatusOr<std::vector<PredictRow>> TrainingRows(const std::string& data);
+
+}  // namespace ebb::bench
