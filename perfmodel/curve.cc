@@ -47,25 +47,10 @@ std::vector<CurvePoint> Merged(std::vector<CurvePoint> points) {
   return merged;
 }
 
-// The nearest values that never fall (pool adjacent violators, least squares).
-std::vector<double> NeverFalling(absl::Span<const double> values) {
-  struct Pool {
-    double sum;
-    size_t count;
-    double mean() const { return sum / static_cast<double>(count); }
-  };
-  std::vector<Pool> pools;
-  for (const double value : values) {
-    pools.push_back({value, 1});
-    while (pools.size() > 1 && pools[pools.size() - 2].mean() > pools.back().mean()) {
-      pools[pools.size() - 2].sum += pools.back().sum;
-      pools[pools.size() - 2].count += pools.back().count;
-      pools.pop_back();
-    }
-  }
-  std::vector<double> result;
-  for (const Pool& pool : pools) result.insert(result.end(), pool.count, pool.mean());
-  return result;
+// The greatest values that never fall and are nowhere above these.
+std::vector<double> NeverFalling(std::vector<double> values) {
+  for (size_t i = values.size(); i-- > 1;) values[i - 1] = std::min(values[i - 1], values[i]);
+  return values;
 }
 
 double Between(double x, double x0, double y0, double x1, double y1) {

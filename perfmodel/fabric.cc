@@ -34,6 +34,26 @@ Estimate Times(Estimate estimate, double factor) {
   return estimate;
 }
 
+constexpr double kFromRatio = 1.25;  // how far a line through two curves may go from the ratio
+
+double Distance(const Curve& curve, int64_t ranks) {
+  return std::abs(std::log(static_cast<double>(curve.ranks()) / static_cast<double>(ranks)));
+}
+
+// Each time on the line through those of both curves over the bytes that a link carries.
+absl::StatusOr<Curve> LineThrough(const Curve& a, const Curve& b, int64_t ranks) {
+  const double volume = BusFactor(a.kind(), ranks), of_a = BusFactor(a.kind(), a.ranks()),
+               of_b = BusFactor(b.kind(), b.ranks());
+  const double step = of_a == of_b ? 0 : (volume - of_a) / (of_b - of_a);
+  std::vector<CurvePoint> points;
+  for (const CurvePoint& point : a.points()) {
+    const double ratio = volume / of_a * point.micros;
+    const double line = point.micros + step * (b.At(point.bytes).median - point.micros);
+    points.push_back({point.bytes, std::clamp(line, ratio / kFromRatio, ratio * kFromRatio)});
+  }
+  return Curve::Make({a.kind(), ranks, a.nodes(), a.subject().source}, std::move(points));
+}
+
 bool Amount(double bytes) { return bytes >= 0 && std::isfinite(bytes); }
 
 absl::Status CheckCollective(const Collective& what) {
@@ -127,24 +147,40 @@ const Curve* Fabric::Measured(CollectiveKind kind, int64_t ranks) const {
 
 const Curve* Fabric::Nearest(CollectiveKind kind, int64_t ranks) const {
   const Curve* found = nullptr;
-  double nearest = 0;
   for (const Curve& curve : curves_) {
     if (curve.kind() != kind) continue;
-    const double distance =
-        std::abs(std::log(static_cast<double>(curve.ranks()) / static_cast<double>(ranks)));
-    if (found == nullptr || distance < nearest) found = &curve, nearest = distance;
+    if (found == nullptr || Distance(curve, ranks) < Distance(*found, ranks)) found = &curve;
   }
   return found == nullptr ? nullptr : Measured(kind, found->ranks());
 }
 
+const Curve* Fabric::Second(const Curve& curve, int64_t ranks) const {
+  const auto across = [&](const Curve& other) {  // with `ranks` between the two
+    return (other.ranks() < ranks) != (curve.ranks() < ranks);
+  };
+  const Curve* found = nullptr;
+  for (const Curve& other : curves_) {
+    if (other.kind() != curve.kind() || other.nodes() != curve.nodes() ||
+        other.ranks() == curve.ranks()) {
+      continue;
+    }
+    if (found == nullptr || across(other) > across(*found) ||
+        (across(other) == across(*found) && Distance(other, ranks) < Distance(*found, ranks))) {
+      found = &other;
+    }
+  }
+  return found;
+}
+
 Estimate Fabric::Scaled(const Curve& curve, const Collective& asked) const {
   Estimate estimate = curve.At(asked.bytes);
+  const std::string measured = estimate.source;
   double factor = BusFactor(asked.kind, asked.ranks) / BusFactor(curve.kind(), curve.ranks());
   double widen = kOtherRanks;
   std::string how = "times the ratio of volumes";
-  if (!topology_.has_value()) {
-    widen = kUnknownFabric;
-  } else if (topology_->NodesOf(asked.ranks) != curve.nodes()) {
+  const bool other_nodes =
+      topology_.has_value() && topology_->NodesOf(asked.ranks) != curve.nodes();
+  if (other_nodes) {
     const auto here = Transport(*topology_, asked);
     const auto there = Transport(*topology_, {curve.kind(), curve.ranks(), asked.bytes});
     widen = kAcrossNodes;
@@ -152,13 +188,21 @@ Estimate Fabric::Scaled(const Curve& curve, const Collective& asked) const {
       factor = here->micros / there->micros;
       how = "times the topology's ratio";
     }
+  } else if (const Curve* second = Second(curve, asked.ranks)) {
+    if (const auto line = LineThrough(curve, *second, asked.ranks); line.ok()) {
+      estimate = line->At(asked.bytes);
+      factor = 1;
+      how = absl::StrCat("on a line through ", second->ranks(), " ranks");
+    }
+  }
+  if (!topology_.has_value()) {
+    widen = kUnknownFabric;
   } else if (!topology_->switched()) {
     widen = kMesh;
     how += ", on links that are not switched";
   }
   estimate = Widened(Times(std::move(estimate), factor), widen);
-  estimate.source =
-      absl::StrCat("extrapolated to ", asked.ranks, " ranks: ", estimate.source, ", ", how);
+  estimate.source = absl::StrCat("extrapolated to ", asked.ranks, " ranks: ", measured, ", ", how);
   return estimate;
 }
 

@@ -26,8 +26,9 @@ class Fabric : public CollectivePredictor {
   // 1. the curve of that kind and number of ranks; of several the one on as many nodes as the
   //    topology fills, else on the fewest;
   // 2. the curve of that kind and the nearest other number of ranks, times the ratio of the bytes
-  //    that a link carries; where one of the two crosses nodes and the other does not, times the
-  //    ratio of what the topology says of both;
+  //    that a link carries; of two curves on as many nodes, the line through both over those bytes,
+  //    within a quarter of that; where one of the two crosses nodes and the other does not, times
+  //    the ratio of what the topology says of both;
   // 3. the curve of all-reduce (else all-gather, reduce-scatter) at the size that has a link carry
   //    as many bytes, as 1 or 2;
   // 4. the topology (Transport).
@@ -45,6 +46,8 @@ class Fabric : public CollectivePredictor {
   Fabric() = default;
   const Curve* Measured(CollectiveKind kind, int64_t ranks) const;
   const Curve* Nearest(CollectiveKind kind, int64_t ranks) const;
+  // One of the same kind and nodes as `curve`, to draw a line through both; null if there is none.
+  const Curve* Second(const Curve& curve, int64_t ranks) const;
   std::optional<Estimate> FromCurves(CollectiveKind kind, const Collective& asked) const;
   Estimate Scaled(const Curve& curve, const Collective& asked) const;
   absl::StatusOr<Estimate> FromTopology(const Collective& asked) const;

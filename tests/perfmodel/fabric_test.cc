@@ -47,9 +47,8 @@ TEST(Fabric, AnswersFromTheCurveOfThatKindAndRanksFirst) {
 
 TEST(Fabric, ScalesACurveOfOtherRanksByVolumeAndSaysSo) {
   const auto preset = FindFabric("a100-nvswitch");
-  const std::vector<Curve> curves = {Made(CollectiveKind::kAllReduce, 2, 100),
-                                     Made(CollectiveKind::kAllReduce, 4, 200)};
-  const double expected = curves[1].At(1 << 26).median * 1.75 / 1.5;
+  const std::vector<Curve> curves = {Made(CollectiveKind::kAllReduce, 4, 200)};
+  const double expected = curves[0].At(1 << 26).median * 1.75 / 1.5;
   const auto switched = Of(curves, preset->topology()).Predict({.ranks = 8, .bytes = 1 << 26});
   const auto unknown = Of(curves).Predict({.ranks = 8, .bytes = 1 << 26});
   const auto mesh =
@@ -63,6 +62,52 @@ TEST(Fabric, ScalesACurveOfOtherRanksByVolumeAndSaysSo) {
   EXPECT_GT(unknown->high, switched->high);
   EXPECT_GT(mesh->high, unknown->high);
   EXPECT_THAT(mesh->source, HasSubstr("not switched"));
+}
+
+TEST(Fabric, DrawsALineThroughTwoCurvesThatHaveOtherRanks) {
+  // 300 us whatever the ranks, and 200 us of a link's work.
+  const auto micros = [](int64_t ranks, double bytes) {
+    return 300 * bytes / 1e6 + 200 * bytes / 1e6 * BusFactor(CollectiveKind::kAllReduce, ranks);
+  };
+  std::vector<Curve> curves;
+  for (const int64_t ranks : {2, 4}) {
+    std::vector<CurvePoint> points;
+    for (double bytes = 1e6; bytes <= 1e9; bytes *= 2) {
+      points.push_back({bytes, micros(ranks, bytes)});
+    }
+    curves.push_back(*Curve::Make({.ranks = ranks, .source = "test"}, points));
+  }
+  const Fabric fabric = Of(curves);
+  for (const int64_t ranks : {3, 8}) {
+    const auto estimate = fabric.Predict({.ranks = ranks, .bytes = 5e7});
+    EXPECT_NEAR(estimate->median / micros(ranks, 5e7), 1, 1e-3) << ranks;
+    EXPECT_THAT(estimate->source, HasSubstr("on a line through"));
+  }
+}
+
+TEST(Fabric, NeverFallsWithBytesBetweenAndBeyondNoisyCurves) {
+  uint32_t seed = 1;
+  const auto noise = [&] {
+    seed = seed * 1664525 + 1013904223;
+    return 0.5 + static_cast<double>(seed >> 8) / (1 << 24);
+  };
+  std::vector<Curve> curves;
+  for (const int64_t ranks : {2, 4}) {
+    std::vector<CurvePoint> points;
+    for (double bytes = 1024; bytes < 1e8; bytes *= 1.5) {
+      points.push_back({bytes, (20 + bytes / 1e5) * noise()});
+    }
+    curves.push_back(*Curve::Make({.ranks = ranks, .source = "noise"}, points));
+  }
+  const Fabric fabric = Of(curves);
+  for (const int64_t ranks : {2, 3, 8}) {
+    double last = 0;
+    for (double bytes = 10; bytes < 1e9; bytes *= 1.03) {
+      const double now = fabric.Predict({.ranks = ranks, .bytes = bytes})->median;
+      ASSERT_GE(now, last) << ranks << " ranks, " << bytes;
+      last = now;
+    }
+  }
 }
 
 TEST(Fabric, CrossesNodesByTheTopologysRatio) {
