@@ -13,7 +13,7 @@ namespace {
 constexpr double kMost = 1e15;  // bytes or microseconds
 constexpr double kLeastMicros = 1e-3;
 constexpr double kEnd = 16;  // an end's line goes through sizes within this of the end
-constexpr size_t kNear = 9;  // residuals that an interval is made of
+constexpr size_t kNear = 5;  // residuals that an interval is made of
 constexpr double kLeastSpread = 0.01;
 constexpr double kUnknownSpread = 0.25;  // of two sizes alone
 constexpr double kOutsideSpread = 0.05;  // more for each doubling beyond the ends
@@ -47,10 +47,26 @@ std::vector<CurvePoint> Merged(std::vector<CurvePoint> points) {
   return merged;
 }
 
-// The greatest values that never fall and are nowhere above these.
-std::vector<double> NeverFalling(std::vector<double> values) {
-  for (size_t i = values.size(); i-- > 1;) values[i - 1] = std::min(values[i - 1], values[i]);
-  return values;
+// The nearest values that never fall (pool adjacent violators, least squares).
+std::vector<double> NeverFalling(absl::Span<const double> values) {
+  struct Pool {
+    double sum;
+    size_t count;
+    double mean() const { return sum / static_cast<double>(count); }
+  };
+  std::vector<Pool> pools;
+  for (const double value : values) {
+    pools.push_back({value, 1});
+    while (pools.size() > 1 && pools[pools.size() - 2].mean() > pools.back().mean()) {
+      const Pool last = pools.back();
+      pools.pop_back();
+      pools.back().sum += last.sum;
+      pools.back().count += last.count;
+    }
+  }
+  std::vector<double> result;
+  for (const Pool& pool : pools) result.insert(result.end(), pool.count, pool.mean());
+  return result;
 }
 
 double Between(double x, double x0, double y0, double x1, double y1) {
@@ -149,9 +165,9 @@ double Curve::SpreadAt(double bytes) const {
                                              static_cast<ptrdiff_t>(residuals_.size()) - count);
     std::vector<double> near(residuals_.begin() + begin, residuals_.begin() + begin + count);
     std::sort(near.begin(), near.end());
-    const auto rank = static_cast<ptrdiff_t>(std::ceil(0.8 * static_cast<double>(count + 1)));
-    spread = std::max(near[static_cast<size_t>(std::min(rank, count) - 1)], kLeastSpread);
-    if (rank > count) spread = std::max(spread, kUnknownSpread);  // too few to say 80 %
+    const auto rank = static_cast<ptrdiff_t>(std::ceil(0.8 * static_cast<double>(count)));
+    spread = std::max(near[static_cast<size_t>(rank - 1)], kLeastSpread);
+    if (residuals_.size() < kNear) spread = std::max(spread, kUnknownSpread);
   }
   const double beyond =
       std::max(std::log2(points_.front().bytes / bytes), std::log2(bytes / points_.back().bytes));

@@ -56,11 +56,11 @@ class Curve {
   // The same sizes and times, of whatever subject: one measurement under two names.
   bool SameMeasurement(const Curve& other) const { return points_ == other.points_; }
 
-  // Between the sizes that were measured: log-log interpolation of the greatest times that do not
-  // fall as sizes grow and are nowhere above what was measured (whatever disturbs a measurement
-  // makes it longer). Beyond: in step with a line (alpha-beta) through the nearest end, and not
-  // in_hull. The interval is that of the times about there, each guessed from its neighbours; it
-  // widens beyond. 0 for no bytes (NCCL sends nothing then).
+  // Between the sizes that were measured: log-log interpolation of the nearest times that do not
+  // fall as sizes grow. Beyond: in step with a line (alpha-beta) through the nearest end, and not
+  // in_hull. The interval is that of the nearest five times, each guessed from its neighbours
+  // (which are twice as far as it will be from what is asked: a little too wide); it widens beyond.
+  // 0 for no bytes (NCCL sends nothing then).
   Estimate At(double bytes) const;
 
  private:

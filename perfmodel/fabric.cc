@@ -34,7 +34,7 @@ Estimate Times(Estimate estimate, double factor) {
   return estimate;
 }
 
-constexpr double kFromRatio = 1.25;  // how far a line through two curves may go from the ratio
+constexpr double kFromRatio = 1.25;  // how far a line beyond two curves may go from the ratio
 
 double Distance(const Curve& curve, int64_t ranks) {
   return std::abs(std::log(static_cast<double>(curve.ranks()) / static_cast<double>(ranks)));
@@ -48,8 +48,9 @@ absl::StatusOr<Curve> LineThrough(const Curve& a, const Curve& b, int64_t ranks)
   std::vector<CurvePoint> points;
   for (const CurvePoint& point : a.points()) {
     const double ratio = volume / of_a * point.micros;
-    const double line = point.micros + step * (b.At(point.bytes).median - point.micros);
-    points.push_back({point.bytes, std::clamp(line, ratio / kFromRatio, ratio * kFromRatio)});
+    double line = point.micros + step * (b.At(point.bytes).median - point.micros);
+    if (step < 0 || step > 1) line = std::clamp(line, ratio / kFromRatio, ratio * kFromRatio);
+    points.push_back({point.bytes, line});
   }
   return Curve::Make({a.kind(), ranks, a.nodes(), a.subject().source}, std::move(points));
 }

@@ -27,8 +27,8 @@ class Fabric : public CollectivePredictor {
   //    topology fills, else on the fewest;
   // 2. the curve of that kind and the nearest other number of ranks, times the ratio of the bytes
   //    that a link carries; of two curves on as many nodes, the line through both over those bytes,
-  //    within a quarter of that; where one of the two crosses nodes and the other does not, times
-  //    the ratio of what the topology says of both;
+  //    beyond both within a quarter of that ratio; where one of the two crosses nodes and the other
+  //    does not, times the ratio of what the topology says of both;
   // 3. the curve of all-reduce (else all-gather, reduce-scatter) at the size that has a link carry
   //    as many bytes, as 1 or 2;
   // 4. the topology (Transport).

@@ -4,6 +4,7 @@ namespace ebb::bench {
 
 absl::Span<const RowGroup> RowGroups() {
   static constexpr RowGroup kGroups[] = {
+      {"collectives", CollectiveRows},
       {"training", TrainingRows},
   };
   return kGroups;

@@ -5,6 +5,7 @@
 
 namespace ebb::bench {
 
+absl::StatusOr<std::vector<PredictRow>> CollectiveRows(const std::string& data);
 absl::StatusOr<std::vector<PredictRow>> TrainingRows(const std::string& data);
 
 }  // namespace ebb::bench
