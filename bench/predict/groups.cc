@@ -5,6 +5,7 @@ namespace ebb::bench {
 absl::Span<const RowGroup> RowGroups() {
   static constexpr RowGroup kGroups[] = {
       {"collectives", CollectiveRows},
+      {"traces", TraceRows},
       {"training", TrainingRows},
   };
   return kGroups;
