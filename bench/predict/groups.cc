@@ -6,6 +6,7 @@ absl::Span<const RowGroup> RowGroups() {
   static constexpr RowGroup kGroups[] = {
       {"collectives", CollectiveRows},
       {"traces", TraceRows},
+      {"four_gpus", FourGpuRows},
       {"training", TrainingRows},
   };
   return kGroups;

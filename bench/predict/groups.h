@@ -7,6 +7,7 @@ namespace ebb::bench {
 
 absl::StatusOr<std::vector<PredictRow>> CollectiveRows(const std::string& data);
 absl::StatusOr<std::vector<PredictRow>> TraceRows(const std::string& data);
+absl::StatusOr<std::vector<PredictRow>> FourGpuRows(const std::string& data);
 absl::StatusOr<std::vector<PredictRow>> TrainingRows(const std::string& data);
 
 }  // namespace ebb::bench
