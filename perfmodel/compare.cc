@@ -1,9 +1,11 @@
 // CompareStrategies: reports of many strategies, ranked.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "perfmodel/report.h"
 
@@ -22,26 +24,66 @@ double Normal(std::mt19937_64* random) {
   return radius * std::cos(2 * std::numbers::pi * Uniform(random));
 }
 
-// The mean of first / fastest - 1 when every step time is log-normal about its median.
+// What a report's time is made of, with the number of what draws each part's error.
+struct Part {
+  size_t common = 0, own = 0;
+  double micros = 0, deviation = 0;  // of the logarithm
+};
+struct Candidate {
+  double fixed = 0;  // without error
+  std::vector<Part> parts;
+};
+
+class Draws {
+ public:
+  Candidate Of(const StrategyReport& report) {
+    const Strategy& s = report.strategy;
+    const std::string shapes = absl::StrCat(report.batch / s.data / s.micro_batches, " ", s.tensor);
+    Candidate candidate{.fixed = report.step.median};
+    for (const PlanInput& input : report.shown) {
+      if (input.median <= 0) continue;
+      const double low = std::max(input.low, 1e-3 * input.median);
+      const std::string common = absl::StrCat(input.what, "\n", input.source);
+      candidate.parts.push_back({Number(common), Number(absl::StrCat(common, "\n", shapes)),
+                                 input.median,
+                                 std::log(std::max(input.high, low) / low) / 2 / kEighty});
+      candidate.fixed -= input.median;
+    }
+    return candidate;
+  }
+  size_t count() const { return numbers_.size(); }
+
+ private:
+  size_t Number(const std::string& what) {
+    return numbers_.try_emplace(what, numbers_.size()).first->second;
+  }
+  std::map<std::string, size_t> numbers_;
+};
+
+// The mean of first / fastest - 1 over draws of all errors, log-normal.
 double ExpectedRegret(absl::Span<const StrategyReport> ranking) {
-  std::vector<std::pair<double, double>> candidates;  // ln median, deviation
+  Draws draws;
+  std::vector<Candidate> candidates;
   for (const StrategyReport& report : ranking) {
-    if (!report.fits || report.step.median <= 0) continue;
-    const double low = std::max(report.step.low, 1e-3 * report.step.median);
-    candidates.emplace_back(std::log(report.step.median),
-                            std::log(std::max(report.step.high, low) / low) / 2 / kEighty);
+    if (report.fits) candidates.push_back(draws.Of(report));
   }
   if (candidates.size() < 2) return 0;
   std::mt19937_64 random(1);
+  std::vector<double> normal(draws.count());
   double sum = 0;
   for (int draw = 0; draw < kDraws; ++draw) {
+    for (double& one : normal) one = Normal(&random);
     double first = 0, least = 0;
     for (size_t i = 0; i < candidates.size(); ++i) {
-      const double one = candidates[i].first + candidates[i].second * Normal(&random);
-      if (i == 0) first = least = one;
-      least = std::min(least, one);
+      double micros = candidates[i].fixed;
+      for (const Part& part : candidates[i].parts) {
+        const double error = std::sqrt(0.5) * (normal[part.common] + normal[part.own]);
+        micros += part.micros * std::exp(part.deviation * error);
+      }
+      if (i == 0) first = least = micros;
+      least = std::min(least, micros);
     }
-    sum += std::expm1(first - least);
+    if (least > 0) sum += first / least - 1;
   }
   return sum / kDraws;
 }

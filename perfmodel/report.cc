@@ -48,22 +48,32 @@ Sums SumsOf(const Plan& plan) {
   return sums;
 }
 
-Estimate StepEstimate(const Plan& plan, double micros, const StepParts& parts) {
+// The plan's inputs, scaled to what the step shows of them.
+std::vector<PlanInput> Shown(const Plan& plan, const StepParts& parts) {
   const Sums sums = SumsOf(plan);
-  // The kernels' and the collectives' shares of the step: of what is hidden, none.
   const double own = parts.compute + parts.exposed_communication;
   const double grows = own > 0 ? (own + parts.bubble + parts.imbalance) / own : 0;
+  std::vector<PlanInput> shown = plan.inputs;
+  for (PlanInput& input : shown) {
+    const bool compute = input.resource == Resource::kCompute;
+    const double all = compute ? sums.compute : sums.communication;
+    const double of_step = compute ? parts.compute : parts.exposed_communication;
+    const double scale = all > 0 ? of_step / all * grows : 0;
+    input.median *= scale;
+    input.low *= scale;
+    input.high *= scale;
+  }
+  return shown;
+}
+
+Estimate StepEstimate(absl::Span<const PlanInput> shown, double micros) {
   std::map<std::string, std::pair<double, double>> by_source;
   Estimate estimate;
   estimate.median = micros;
-  for (const PlanInput& input : plan.inputs) {
-    const bool compute = input.resource == Resource::kCompute;
-    const double all = compute ? sums.compute : sums.communication;
-    const double shown = compute ? parts.compute : parts.exposed_communication;
-    if (all <= 0) continue;
+  for (const PlanInput& input : shown) {
     auto& [down, up] = by_source[input.source];
-    down += std::max(0.0, input.median - input.low) / all * shown * grows;
-    up += std::max(0.0, input.high - input.median) / all * shown * grows;
+    down += std::max(0.0, input.median - input.low);
+    up += std::max(0.0, input.high - input.median);
     estimate.in_hull = estimate.in_hull && input.in_hull;
   }
   double down = 0, up = 0;
@@ -73,7 +83,7 @@ Estimate StepEstimate(const Plan& plan, double micros, const StepParts& parts) {
   }
   estimate.low = std::max(0.0, micros - std::sqrt(down));
   estimate.high = micros + std::sqrt(up);
-  if (!plan.inputs.empty()) estimate.source = plan.inputs.front().source;
+  if (!shown.empty()) estimate.source = shown.front().source;
   return estimate;
 }
 
@@ -147,7 +157,8 @@ absl::StatusOr<StrategyReport> ReportOf(const Plan& plan, const ReportOptions& o
   report.strategy = plan.strategy;
   report.batch = plan.batch;
   report.parts = PartsOf(plan, step);
-  report.step = StepEstimate(plan, step.micros, report.parts);
+  report.shown = Shown(plan, report.parts);
+  report.step = StepEstimate(report.shown, step.micros);
   const auto gpus = static_cast<double>(plan.strategy.ranks());
   if (step.micros > 0)
     report.samples_per_second = static_cast<double>(plan.batch) / step.micros * 1e6;

@@ -47,7 +47,10 @@ struct StrategyReport {
   // Of the time of kernels and collectives, the share that rests on measurements of such sizes.
   double measured_share = 0;
   std::vector<PlanInput> extrapolated;  // what does not, the longest first
-  std::string bottleneck, relief;       // in words
+  // All of it as the step shows it: what is hidden counts less, what others wait for counts more;
+  // with host and data they sum to the step.
+  std::vector<PlanInput> shown;
+  std::string bottleneck, relief;  // in words
 };
 
 // `alone`: of one GPU with the same batch, for the efficiency. The interval: errors of one source
@@ -64,8 +67,9 @@ struct Comparison {
     std::string why;
   };
   std::vector<Refused> refused;  // that the batch or the model does not allow
-  // By how much the first is expected to be slower than the truly fastest that fits, were the
-  // errors of each independent: much of them is common, so that it is less. As a share.
+  // By how much the first is expected to be slower than the truly fastest that fits, as a share.
+  // Of one kind of kernel or collective and source, strategies with the same micro-batch and tensor
+  // ranks err alike; others have half of the error's variance in common (that is assumed).
   double expected_regret = 0;
 };
 

@@ -82,7 +82,8 @@ std::string ComparisonText(const Comparison& comparison) {
   std::string out = StrategyTable(comparison.ranking);
   if (!comparison.ranking.empty()) {
     absl::StrAppend(&out, "\n", StrategyText(comparison.ranking.front()));
-    absl::StrAppendFormat(&out, "  the truly fastest is expected to be at most %.1f %% faster\n",
+    absl::StrAppendFormat(&out,
+                          "  expected regret %.1f %%: errors may hide that another is faster\n",
                           100 * comparison.expected_regret);
   }
   for (const Comparison::Refused& one : comparison.refused) {

@@ -78,6 +78,9 @@ TEST_F(Reports, PartsSumToTheStepAndIntervalsHoldIt) {
     EXPECT_NEAR(report.parts.sum(), report.step.median, 1e-6 * report.step.median) << text;
     EXPECT_LT(report.step.low, report.step.median) << text;
     EXPECT_GT(report.step.high, report.step.median) << text;
+    double shown = report.parts.host + report.parts.data;
+    for (const PlanInput& input : report.shown) shown += input.median;
+    EXPECT_NEAR(shown, report.step.median, 1e-6 * report.step.median) << text;
     EXPECT_GE(report.parts.bubble, 0) << text;
     EXPECT_GE(report.parts.imbalance, 0) << text;
   }
@@ -135,6 +138,18 @@ TEST_F(Reports, CompareRanksThoseThatFitFirst) {
   EXPECT_TRUE(tight->ranking.front().fits);
   EXPECT_FALSE(tight->ranking.back().fits);
   EXPECT_THAT(tight->ranking.back().memory_text, HasSubstr("more than there is"));
+}
+
+TEST_F(Reports, RegretIsOfErrorsThatStrategiesDoNotShare) {
+  const auto regret = [&](std::vector<Strategy> candidates) {
+    return CompareStrategies(inputs_, candidates, {})->expected_regret;
+  };
+  EXPECT_EQ(regret({{.data = 4}}), 0);
+  // The same kernels and collectives: nothing can turn the order.
+  EXPECT_NEAR(regret({{.data = 4}, {.data = 4, .bucket_bytes = 1e12}}), 0, 1e-3);
+  // The links may be half as fast as they are said to be, or twice.
+  links_.bytes_per_us = 1e4;
+  EXPECT_GT(regret({{.data = 4}, {.data = 2, .pipeline = 2, .micro_batches = 8}}), 1e-3);
 }
 
 TEST_F(Reports, AnOpWithoutAModelEndsTheComparisonAndABadSplitIsRefusedAlone) {
