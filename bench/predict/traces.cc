@@ -12,6 +12,7 @@
 #include "bench/predict/tar.h"
 #include "bench/tables.h"
 #include "perfmodel/fabric.h"
+#include "perfmodel/formats/collective_names.h"
 #include "perfmodel/simulate.h"
 #include "perfmodel/trace_program.h"
 
@@ -120,8 +121,7 @@ class DeviceTimes {
 
 absl::StatusOr<double> TransferOf(const Fabric& fabric, const TracedCollective& traced) {
   Collective collective{.ranks = traced.ranks, .bytes = traced.bytes};
-  collective.kind =
-      traced.name == "allreduce" ? CollectiveKind::kAllReduce : CollectiveKind::kAllToAll;
+  EBB_ASSIGN_OR_RETURN(collective.kind, ParseCollectiveName(traced.name));
   EBB_ASSIGN_OR_RETURN(const Estimate estimate, fabric.Predict(collective));
   return estimate.median;
 }
