@@ -177,12 +177,13 @@ double Curve::SpreadAt(double bytes) const {
 Estimate Curve::At(double bytes) const {
   if (!(bytes > 0)) return {.source = "nothing to send"};
   const double median = Median(bytes), spread = SpreadAt(bytes);
+  const bool inside = points_.front().bytes <= bytes && bytes <= points_.back().bytes;
   return {.median = median,
           .low = median / spread,
           .high = median * spread,
-          .in_hull = points_.front().bytes <= bytes && bytes <= points_.back().bytes,
+          .in_hull = inside,
           .source = absl::StrCat("measured: ", Name(kind()), " of ", ranks(), " ranks, ",
-                                 points_.size(), " sizes")};
+                                 points_.size(), inside ? " sizes" : " sizes, beyond them")};
 }
 
 }  // namespace ebb::perfmodel

@@ -161,7 +161,8 @@ absl::StatusOr<std::vector<Curve>> ReadCurves(absl::string_view text, absl::stri
                                               const CurveHints& hints) {
   if (text.size() > kMaxText) return Fault(source, "above 256 MiB");
   if (absl::StrContains(text, "COMMS-RES")) return ReadParamComms(text, source, hints);
-  if (absl::StrContains(text, "algbw")) return ReadNcclTests(text, source, hints);
+  if (absl::StrContains(text, "algbw") || absl::StrContains(text, "nThread"))
+    return ReadNcclTests(text, source, hints);
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (line.empty() || line[0] == '#') continue;
     if (absl::StrContains(line, ',')) return ReadCurveTable(text, source, hints);

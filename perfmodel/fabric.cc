@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "perfmodel/scaled_curve.h"
 
 namespace ebb::perfmodel {
 namespace {
@@ -34,25 +35,8 @@ Estimate Times(Estimate estimate, double factor) {
   return estimate;
 }
 
-constexpr double kFromRatio = 1.25;  // how far a line beyond two curves may go from the ratio
-
 double Distance(const Curve& curve, int64_t ranks) {
   return std::abs(std::log(static_cast<double>(curve.ranks()) / static_cast<double>(ranks)));
-}
-
-// Each time on the line through those of both curves over the bytes that a link carries.
-absl::StatusOr<Curve> LineThrough(const Curve& a, const Curve& b, int64_t ranks) {
-  const double volume = BusFactor(a.kind(), ranks), of_a = BusFactor(a.kind(), a.ranks()),
-               of_b = BusFactor(b.kind(), b.ranks());
-  const double step = of_a == of_b ? 0 : (volume - of_a) / (of_b - of_a);
-  std::vector<CurvePoint> points;
-  for (const CurvePoint& point : a.points()) {
-    const double ratio = volume / of_a * point.micros;
-    double line = point.micros + step * (b.At(point.bytes).median - point.micros);
-    if (step < 0 || step > 1) line = std::clamp(line, ratio / kFromRatio, ratio * kFromRatio);
-    points.push_back({point.bytes, line});
-  }
-  return Curve::Make({a.kind(), ranks, a.nodes(), a.subject().source}, std::move(points));
 }
 
 bool Amount(double bytes) { return bytes >= 0 && std::isfinite(bytes); }
@@ -173,65 +157,82 @@ const Curve* Fabric::Second(const Curve& curve, int64_t ranks) const {
   return found;
 }
 
-Estimate Fabric::Scaled(const Curve& curve, const Collective& asked) const {
+Estimate Fabric::OfOtherRanks(const Curve& curve, const Collective& asked) const {
   Estimate estimate = curve.At(asked.bytes);
   const std::string measured = estimate.source;
-  double factor = BusFactor(asked.kind, asked.ranks) / BusFactor(curve.kind(), curve.ranks());
-  double widen = kOtherRanks;
+  double widen = topology_.has_value() ? kOtherRanks : kUnknownFabric;
   std::string how = "times the ratio of volumes";
-  const bool other_nodes =
-      topology_.has_value() && topology_->NodesOf(asked.ranks) != curve.nodes();
-  if (other_nodes) {
-    const auto here = Transport(*topology_, asked);
-    const auto there = Transport(*topology_, {curve.kind(), curve.ranks(), asked.bytes});
-    widen = kAcrossNodes;
-    if (here.ok() && there.ok()) {
-      factor = here->micros / there->micros;
-      how = "times the topology's ratio";
-    }
-  } else if (const Curve* second = Second(curve, asked.ranks)) {
-    if (const auto line = LineThrough(curve, *second, asked.ranks); line.ok()) {
-      estimate = line->At(asked.bytes);
-      factor = 1;
-      how = absl::StrCat("on a line through ", second->ranks(), " ranks");
-    }
+  const Curve* second = Second(curve, asked.ranks);
+  const auto line = second == nullptr ? absl::StatusOr<Curve>(absl::NotFoundError(""))
+                                      : LineThrough(curve, *second, asked.ranks);
+  if (line.ok()) {
+    estimate = line->At(asked.bytes);
+    how = absl::StrCat("on a line through ", second->ranks(), " ranks");
+  } else {
+    estimate = Times(std::move(estimate),
+                     BusFactor(asked.kind, asked.ranks) / BusFactor(curve.kind(), curve.ranks()));
   }
-  if (!topology_.has_value()) {
-    widen = kUnknownFabric;
-  } else if (!topology_->switched()) {
+  if (topology_.has_value() && !topology_->switched()) {
     widen = kMesh;
     how += ", on links that are not switched";
   }
-  estimate = Widened(Times(std::move(estimate), factor), widen);
+  estimate = Widened(std::move(estimate), widen);
   estimate.source = absl::StrCat("extrapolated to ", asked.ranks, " ranks: ", measured, ", ", how);
   return estimate;
 }
 
 std::optional<Estimate> Fabric::FromCurves(CollectiveKind kind, const Collective& asked) const {
-  // As many bytes on a link, in the other kind's terms.
-  Collective same = asked;
-  same.kind = kind;
-  same.bytes *= BusFactor(asked.kind, asked.ranks) / BusFactor(kind, asked.ranks);
-  if (const Curve* curve = Measured(kind, asked.ranks)) return curve->At(same.bytes);
-  if (const Curve* curve = Nearest(kind, asked.ranks)) return Scaled(*curve, same);
-  return {};
+  const Curve* curve = Measured(kind, asked.ranks);
+  const bool same_ranks = curve != nullptr;
+  if (same_ranks && kind == asked.kind) return curve->At(asked.bytes);
+  if (!same_ranks) curve = Nearest(kind, asked.ranks);
+  if (curve == nullptr) return {};
+  const int64_t nodes = topology_.has_value() ? topology_->NodesOf(asked.ranks) : curve->nodes();
+  std::optional<Estimate> estimate;
+  if (topology_.has_value() && (nodes != curve->nodes() || (kind != asked.kind && nodes > 1))) {
+    // Links and adapters share the work in another way.
+    const auto scaled = ByTopology(*curve, asked.kind, asked.ranks, *topology_);
+    if (!scaled.ok()) return {};
+    estimate = Widened(scaled->At(asked.bytes), kAcrossNodes);
+    estimate->source = absl::StrCat("extrapolated to ", asked.ranks, " ranks on ", nodes,
+                                    " nodes by the topology: ", curve->At(asked.bytes).source);
+  } else if (nodes > 1 &&
+             (asked.kind == CollectiveKind::kAllToAll || asked.kind == CollectiveKind::kSendRecv) &&
+             kind != asked.kind) {
+    return {};  // an adapter carries all that a rank sends, of all-reduce a node's share
+  } else {
+    // As many bytes on a link, in the other kind's terms.
+    Collective same = asked;
+    same.kind = kind;
+    same.bytes *= BusFactor(asked.kind, asked.ranks) / BusFactor(kind, asked.ranks);
+    estimate = same_ranks ? curve->At(same.bytes) : OfOtherRanks(*curve, same);
+  }
+  if (kind != asked.kind) {
+    estimate = Widened(*std::move(estimate), kOtherKind);
+    estimate->source = absl::StrCat("by volume from ", Name(kind), ": ", estimate->source);
+  }
+  return estimate;
+}
+
+// Nothing that was not measured passes the links.
+Estimate Fabric::WithinLinks(Estimate estimate, const Collective& asked) const {
+  if (!topology_.has_value() || estimate.in_hull) return estimate;
+  const double least = LeastMicros(*topology_, asked);
+  estimate.median = std::max(estimate.median, least);
+  estimate.low = std::max(estimate.low, least);
+  estimate.high = std::max(estimate.high, least);
+  return estimate;
 }
 
 absl::StatusOr<Estimate> Fabric::FromTopology(const Collective& asked) const {
-  auto transfer = Transport(*topology_, asked);
-  if (!transfer.ok()) {
-    return absl::Status(transfer.status().code(),
-                        absl::StrCat(name_, ": ", transfer.status().message()));
-  }
+  EBB_ASSIGN_OR_RETURN(const Transfer transfer, Transport(*topology_, asked));
   const double factor = topology_->NodesOf(asked.ranks) > 1 ? kTopologyNetwork
                         : topology_->switched()             ? kTopology
                                                             : kMesh;
-  const double micros = transfer->micros;
-  return Estimate{.median = micros,
-                  .low = std::max(micros / factor, LeastMicros(*topology_, asked)),
-                  .high = micros * factor,
-                  .in_hull = false,
-                  .source = absl::StrCat("a priori: topology of ", name_, ", ", transfer->way)};
+  Estimate estimate{.median = transfer.micros, .low = transfer.micros, .high = transfer.micros};
+  estimate = Widened(std::move(estimate), factor);
+  estimate.source = absl::StrCat("a priori: topology of ", name_, ", ", transfer.way);
+  return estimate;
 }
 
 absl::StatusOr<Estimate> Fabric::Predict(const Collective& collective) const {
@@ -240,17 +241,20 @@ absl::StatusOr<Estimate> Fabric::Predict(const Collective& collective) const {
   if (asked.ranks == 1 || asked.bytes == 0) {
     return Estimate{.source = asked.ranks == 1 ? "one rank" : "nothing to send"};
   }
-  if (auto estimate = FromCurves(asked.kind, asked)) return *std::move(estimate);
-  for (const CollectiveKind kind :
-       {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
-    if (kind == asked.kind) continue;
+  const bool too_many = topology_.has_value() && asked.ranks > topology_->gpus();
+  for (const CollectiveKind kind : {asked.kind, CollectiveKind::kAllReduce,
+                                    CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
+    if (too_many && Measured(kind, asked.ranks) == nullptr) continue;
     if (auto estimate = FromCurves(kind, asked)) {
-      Estimate derived = Widened(*std::move(estimate), kOtherKind);
-      derived.source = absl::StrCat("by volume from ", Name(kind), ": ", derived.source);
-      return derived;
+      return WithinLinks(*std::move(estimate), collective);
     }
   }
-  if (topology_.has_value()) return FromTopology(collective);
+  if (topology_.has_value()) {
+    auto estimate = FromTopology(collective);
+    if (estimate.ok()) return WithinLinks(*std::move(estimate), collective);
+    return absl::Status(estimate.status().code(),
+                        absl::StrCat(name_, ": ", estimate.status().message()));
+  }
   return absl::UnimplementedError(absl::StrCat(
       name_, ": nothing is known of ", Name(asked.kind), " of ", asked.ranks,
       " ranks; import a curve of it or of all_reduce (nccl-tests, `ebb fabric import`), or give "

@@ -26,16 +26,15 @@ class Fabric : public CollectivePredictor {
   // 1. the curve of that kind and number of ranks; of several the one on as many nodes as the
   //    topology fills, else on the fewest;
   // 2. the curve of that kind and the nearest other number of ranks, times the ratio of the bytes
-  //    that a link carries; of two curves on as many nodes, the line through both over those bytes,
-  //    beyond both within a quarter of that ratio; where one of the two crosses nodes and the other
-  //    does not, times the ratio of what the topology says of both;
+  //    that a link carries; of two curves on as many nodes, the line through both (LineThrough);
   // 3. the curve of all-reduce (else all-gather, reduce-scatter) at the size that has a link carry
-  //    as many bytes, as 1 or 2;
+  //    as many bytes, as 1 or 2; of all-to-all and send_recv across nodes only by a topology;
   // 4. the topology (Transport).
-  // All but 1 within its sizes are not in_hull, and their intervals are wider; widest between
-  // numbers of ranks on a fabric that is not known to be switched. InvalidArgument: a collective
-  // with negative or infinite bytes, or `sends` that are not ranks x ranks. Unimplemented: none of
-  // the four.
+  // In 2 between numbers of nodes and in 3 across nodes it is ByTopology that scales the curve.
+  // All but 1 within its sizes are not in_hull, do not pass the topology's links, and have wider
+  // intervals; widest between numbers of ranks on a fabric that is not known to be switched.
+  // InvalidArgument: a collective with negative or infinite bytes, or `sends` that are not ranks x
+  // ranks. Unimplemented: none of the four, or more ranks than the topology has GPUs.
   absl::StatusOr<Estimate> Predict(const Collective& collective) const override;
 
   const std::string& name() const { return name_; }
@@ -49,7 +48,8 @@ class Fabric : public CollectivePredictor {
   // One of the same kind and nodes as `curve`, to draw a line through both; null if there is none.
   const Curve* Second(const Curve& curve, int64_t ranks) const;
   std::optional<Estimate> FromCurves(CollectiveKind kind, const Collective& asked) const;
-  Estimate Scaled(const Curve& curve, const Collective& asked) const;
+  Estimate OfOtherRanks(const Curve& curve, const Collective& asked) const;
+  Estimate WithinLinks(Estimate estimate, const Collective& asked) const;
   absl::StatusOr<Estimate> FromTopology(const Collective& asked) const;
 
   std::string name_;

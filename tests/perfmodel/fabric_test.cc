@@ -47,7 +47,7 @@ TEST(Fabric, AnswersFromTheCurveOfThatKindAndRanksFirst) {
 
 TEST(Fabric, ScalesACurveOfOtherRanksByVolumeAndSaysSo) {
   const auto preset = FindFabric("a100-nvswitch");
-  const std::vector<Curve> curves = {Made(CollectiveKind::kAllReduce, 4, 200)};
+  const std::vector<Curve> curves = {Made(CollectiveKind::kAllReduce, 4, 120)};
   const double expected = curves[0].At(1 << 26).median * 1.75 / 1.5;
   const auto switched = Of(curves, preset->topology()).Predict({.ranks = 8, .bytes = 1 << 26});
   const auto unknown = Of(curves).Predict({.ranks = 8, .bytes = 1 << 26});
@@ -99,13 +99,15 @@ TEST(Fabric, NeverFallsWithBytesBetweenAndBeyondNoisyCurves) {
     }
     curves.push_back(*Curve::Make({.ranks = ranks, .source = "noise"}, points));
   }
-  const Fabric fabric = Of(curves);
-  for (const int64_t ranks : {2, 3, 8}) {
-    double last = 0;
-    for (double bytes = 10; bytes < 1e9; bytes *= 1.03) {
-      const double now = fabric.Predict({.ranks = ranks, .bytes = bytes})->median;
-      ASSERT_GE(now, last) << ranks << " ranks, " << bytes;
-      last = now;
+  const Fabric fabric = Of(curves, FindFabric("h100-ib400")->topology());
+  for (const CollectiveKind kind : kAllKinds) {
+    for (const int64_t ranks : {2, 3, 8, 16}) {
+      double last = 0;
+      for (double bytes = 10; bytes < 1e9; bytes *= 1.03) {
+        const double now = fabric.Predict({.kind = kind, .ranks = ranks, .bytes = bytes})->median;
+        ASSERT_GE(now, last) << Name(kind) << " of " << ranks << " ranks, " << bytes;
+        last = now;
+      }
     }
   }
 }
@@ -117,7 +119,30 @@ TEST(Fabric, CrossesNodesByTheTopologysRatio) {
   const auto two = fabric.Predict({.ranks = 16, .bytes = 1 << 26});
   ASSERT_TRUE(one.ok() && two.ok());
   EXPECT_GT(two->median, 5 * one->median) << "one adapter of 12.5 GB/s for 8 GPUs";
-  EXPECT_THAT(two->source, HasSubstr("topology's ratio"));
+  EXPECT_THAT(two->source, HasSubstr("by the topology"));
+}
+
+TEST(Fabric, KnowsThatAnAdapterCarriesMoreOfAllToAllThanOfAllReduce) {
+  const auto topology = *FindFabric("a100-ib200")->topology();
+  const std::vector<Curve> curves = {Made(CollectiveKind::kAllReduce, 16, 150, 2)};
+  const Fabric known = Of(curves, topology);
+  const double bytes = 1 << 28;
+  for (const CollectiveKind kind : {CollectiveKind::kAllToAll, CollectiveKind::kSendRecv}) {
+    const auto estimate = known.Predict({.kind = kind, .ranks = 16, .bytes = bytes});
+    ASSERT_TRUE(estimate.ok()) << estimate.status();
+    const double busbw = bytes * BusFactor(kind, 16) / (estimate->median * 1e3);
+    EXPECT_LT(busbw, 50) << "of 25 GB/s adapters, one a rank";
+    EXPECT_THAT(estimate->source, HasSubstr("by the topology"));
+    EXPECT_EQ(Of(curves).Predict({.kind = kind, .ranks = 16, .bytes = bytes}).status().code(),
+              absl::StatusCode::kUnimplemented);
+  }
+}
+
+TEST(Fabric, HoldsNoMoreRanksThanItsTopologyHasGpusUnlessMeasured) {
+  const Fabric fabric =
+      Of({Made(CollectiveKind::kAllReduce, 8, 150)}, FindFabric("a100-nvswitch")->topology());
+  EXPECT_EQ(fabric.Predict({.ranks = 16, .bytes = 1e6}).status().code(),
+            absl::StatusCode::kUnimplemented);
 }
 
 TEST(Fabric, DerivesOtherKindsByVolume) {
