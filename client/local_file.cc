@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "base/status.h"
 
 namespace ebb::client {
 
@@ -41,6 +43,20 @@ absl::StatusOr<int> OpenRegularFile(const std::string& path) {
   close(fd);
   if (result != 0) return LocalFileError(error, "cannot read", path);
   return absl::InvalidArgumentError(absl::StrCat(path, " is not a regular file"));
+}
+
+absl::StatusOr<std::string> ReadRegularFile(const std::string& path) {
+  EBB_ASSIGN_OR_RETURN(const int fd, OpenRegularFile(path));
+  absl::Cleanup closer = [fd] { close(fd); };
+  std::string bytes;
+  char buffer[1 << 16];
+  while (true) {
+    const ssize_t count = read(fd, buffer, sizeof(buffer));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return LocalFileError(errno, "cannot read", path);
+    if (count == 0) return bytes;
+    bytes.append(buffer, static_cast<size_t>(count));
+  }
 }
 
 absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) {

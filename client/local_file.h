@@ -18,6 +18,9 @@ absl::Status LocalFileError(int error, absl::string_view what, absl::string_view
 // InvalidArgument, and no open blocks.
 absl::StatusOr<int> OpenRegularFile(const std::string& path);
 
+// All bytes of a regular file.
+absl::StatusOr<std::string> ReadRegularFile(const std::string& path);
+
 // A file that takes its name when it is whole: it is written beside it and renamed by Commit(). A
 // path that is a pipe or a device is written to as it is.
 class OutputFile {

@@ -20,8 +20,8 @@ LOWER["data"] = ["graph", "base"]
 LOWER["runtime"] = ["data", "model", "partitioner", "perfmodel", "device", "scheduler", "memory",
                     "graph", "base"]
 LOWER["proto"] = ["base"]
-# The command line pushes the rows of files, and reads them as the daemon does.
-LOWER["client"] = ["proto", "data", "graph", "base"]
+# The command line pushes the rows of files, and reads them as the daemon does; it reads fabrics.
+LOWER["client"] = ["proto", "data", "perfmodel", "partitioner", "graph", "base"]
 LOWER["daemon"] = ["runtime", "proto"] + LOWER["runtime"]
 # Around the layers: may see everything.
 FREE = {"tests", "bench", "examples"}

@@ -1,6 +1,7 @@
 // The commands of `ebb`: a table of names, flags, help and functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ inline constexpr int kNotFound = 4;
 inline constexpr int kRefused = 5;
 inline constexpr int kInternal = 6;
 
+enum class OutputStyle : uint8_t { kText, kJson };
+
 struct Context {
   const Args& args;
   client::Client& client;
@@ -35,6 +38,8 @@ struct Command {
   size_t max_args;
   std::vector<Flag> flags;
   int (*run)(const Context&);
+  // Instead of `run`: what needs no daemon.
+  int (*run_alone)(const Args& args, OutputStyle style) = nullptr;
 };
 
 // In the order of the help.
@@ -45,6 +50,7 @@ std::vector<Command> FeedCommands();      // feed
 std::vector<Command> PredictCommands();   // predict
 std::vector<Command> FileCommands();      // data, get
 std::vector<Command> ReportCommands();    // memory, device, explain
+std::vector<Command> FabricCommands();    // fabric
 
 // Prints "ebb: message" to stderr; the exit code that fits.
 int Fail(const absl::Status& status);

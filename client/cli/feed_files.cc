@@ -1,12 +1,8 @@
 #include "client/cli/feed_files.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <numeric>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -40,20 +36,6 @@ absl::StatusOr<graph::TensorType> RowType(absl::string_view text) {
                    "', which this ebb does not know; the daemon is newer"));
 }
 
-absl::StatusOr<std::string> ReadWhole(const std::string& path) {
-  EBB_ASSIGN_OR_RETURN(const int fd, client::OpenRegularFile(path));
-  absl::Cleanup closer = [fd] { close(fd); };
-  std::string bytes;
-  char buffer[1 << 16];
-  while (true) {
-    const ssize_t count = read(fd, buffer, sizeof(buffer));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return client::LocalFileError(errno, "cannot read", path);
-    if (count == 0) return bytes;
-    bytes.append(buffer, static_cast<size_t>(count));
-  }
-}
-
 }  // namespace
 
 absl::Status FileBatches::Begin(const v1::FeedResponse& begun) {
@@ -70,7 +52,7 @@ absl::Status FileBatches::Begin(const v1::FeedResponse& begun) {
 absl::Status FileBatches::Load() {
   if (loaded_ != file_) {
     source_ = {};
-    EBB_ASSIGN_OR_RETURN(const std::string bytes, ReadWhole(paths_[file_]));
+    EBB_ASSIGN_OR_RETURN(const std::string bytes, client::ReadRegularFile(paths_[file_]));
     auto set = data::ParseDataSet(bytes);
     if (!set.ok()) return Annotate(set.status(), paths_[file_]);
     source_.data = *std::move(set);

@@ -19,13 +19,15 @@ namespace {
 std::vector<Command> AllCommands() {
   std::vector<Command> all;
   for (auto commands : {SubmitCommands(), EstimateCommands(), JobCommands(), FeedCommands(),
-                        PredictCommands(), FileCommands(), ReportCommands()}) {
+                        PredictCommands(), FileCommands(), ReportCommands(), FabricCommands()}) {
     all.insert(all.end(), commands.begin(), commands.end());
   }
   for (Command& command : all) {
     command.flags.push_back({"json", "", "print JSON"});
-    command.flags.push_back(
-        {"server", "ADDRESS", "socket path or HOST:PORT (default $EBB_SERVER, or ebbd's socket)"});
+    if (command.run != nullptr) {
+      command.flags.push_back({"server", "ADDRESS",
+                               "socket path or HOST:PORT (default $EBB_SERVER, or ebbd's socket)"});
+    }
     command.flags.push_back({"help", "", "this help"});
   }
   return all;
@@ -46,7 +48,7 @@ std::string Help(const std::vector<Command>& commands) {
   absl::StrAppend(
       &text,
       "\nJOB is an id (j-17 or 17) or a name that only one job has. Every command takes --json, "
-      "--server ADDRESS\nand --help (with examples).\n\n"
+      "--help (with\nexamples) and, where it asks ebbd, --server ADDRESS.\n\n"
       "Exit codes: 0 done, 1 a job failed or was cancelled, 2 bad usage or job file, 3 ebbd "
       "cannot be reached,\n4 not found, 5 refused by ebbd, 6 anything else.\n");
   return text;
@@ -118,6 +120,9 @@ int Main(std::vector<std::string> words) {
   const size_t count = args->positional().size();
   if (count < command->min_args || count > command->max_args) {
     return UsageError(absl::StrCat("usage: ebb ", command->usage));
+  }
+  if (command->run_alone != nullptr) {
+    return command->run_alone(*args, args->Has("json") ? OutputStyle::kJson : OutputStyle::kText);
   }
   const auto client = client::Client::Connect(args->Get("server"));
   if (!client.ok()) return Fail(client.status());
