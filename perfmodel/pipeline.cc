@@ -1,7 +1,9 @@
 #include "perfmodel/pipeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "base/check.h"
 
@@ -35,6 +37,47 @@ double LeastLongest(absl::Span<const double> micros, int groups) {
     (GroupsUnder(micros, middle) <= groups ? high : low) = middle;
   }
   return high;
+}
+
+// What the rank with most to do has.
+double MostOfARank(absl::Span<const double> lengths, int ranks) {
+  double most = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    double sum = 0;
+    for (size_t g = static_cast<size_t>(rank); g < lengths.size();
+         g += static_cast<size_t>(ranks)) {
+      sum += lengths[g];
+    }
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+std::vector<double> LengthsOf(absl::Span<const int> firsts, absl::Span<const double> micros) {
+  std::vector<double> lengths;
+  for (size_t g = 0; g < firsts.size(); ++g) {
+    const size_t end = g + 1 < firsts.size() ? static_cast<size_t>(firsts[g + 1]) : micros.size();
+    lengths.push_back(std::accumulate(micros.begin() + firsts[g],
+                                      micros.begin() + static_cast<int64_t>(end), 0.0));
+  }
+  return lengths;
+}
+
+// Cut where the running sum is nearest to that of `wanted` lengths, a unit a group at least.
+std::vector<int> CutsAt(absl::Span<const double> wanted, absl::Span<const double> micros) {
+  const int count = static_cast<int>(micros.size()), groups = static_cast<int>(wanted.size());
+  std::vector<int> firsts = {0};
+  double target = 0, sum = 0;
+  int unit = 0;
+  for (int g = 1; g < groups; ++g) {
+    target += wanted[static_cast<size_t>(g) - 1];
+    const int least = firsts.back() + 1, most = count - (groups - g);
+    while (unit < most && (unit < least || sum + micros[static_cast<size_t>(unit)] / 2 < target)) {
+      sum += micros[static_cast<size_t>(unit++)];
+    }
+    firsts.push_back(unit);
+  }
+  return firsts;
 }
 
 std::vector<PipelineSlot> InterleavedOrder(int64_t rank, int64_t ranks, int64_t micro_batches,
@@ -134,6 +177,31 @@ std::vector<int> BalancedCuts(absl::Span<const double> micros, absl::Span<const 
     firsts[static_cast<size_t>(g) - 1] = end;
   }
   return firsts;
+}
+
+std::vector<int> InterleavedCuts(absl::Span<const double> micros, absl::Span<const double> crossing,
+                                 int ranks, int chunks) {
+  std::vector<int> best = BalancedCuts(micros, crossing, ranks * chunks);
+  if (chunks == 1) return best;
+  std::vector<double> lengths = LengthsOf(best, micros), wanted = lengths;
+  const double all = std::accumulate(micros.begin(), micros.end(), 0.0);
+  double least = MostOfARank(lengths, ranks);
+  for (int round = 0; round < 100 && all > 0; ++round) {
+    for (size_t g = 0; g < wanted.size(); ++g) {
+      double sum = 0;  // of the group's rank
+      for (size_t i = g % static_cast<size_t>(ranks); i < lengths.size();
+           i += static_cast<size_t>(ranks)) {
+        sum += lengths[i];
+      }
+      if (sum > 0) wanted[g] *= std::sqrt(all / static_cast<double>(ranks) / sum);
+    }
+    const double scale = all / std::accumulate(wanted.begin(), wanted.end(), 0.0);
+    for (double& one : wanted) one *= scale;
+    const std::vector<int> firsts = CutsAt(wanted, micros);
+    lengths = LengthsOf(firsts, micros);
+    if (const double most = MostOfARank(lengths, ranks); most < least) least = most, best = firsts;
+  }
+  return best;
 }
 
 }  // namespace ebb::perfmodel

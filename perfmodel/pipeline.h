@@ -38,4 +38,10 @@ int64_t MostInFlight(absl::Span<const PipelineSlot> order);
 std::vector<int> BalancedCuts(absl::Span<const double> micros, absl::Span<const double> crossing,
                               int groups);
 
+// First unit of each of ranks x chunks stages, rank r having stages r, ranks + r, ...: so that the
+// rank with most to do has little, by repeated shrinking of what such ranks have. `chunks` of 1:
+// BalancedCuts.
+std::vector<int> InterleavedCuts(absl::Span<const double> micros, absl::Span<const double> crossing,
+                                 int ranks, int chunks);
+
 }  // namespace ebb::perfmodel

@@ -30,7 +30,8 @@ absl::StatusOr<std::vector<StagePart>> Stages(const PlanCommon& common) {
     micros[static_cast<size_t>(op.unit)] += time.median + reduce.median;
   }
   const std::vector<int> firsts =
-      BalancedCuts(micros, step.crossing_bytes, static_cast<int>(count));
+      InterleavedCuts(micros, step.crossing_bytes, static_cast<int>(common.strategy.pipeline),
+                      static_cast<int>(common.strategy.chunks));
   std::vector<StagePart> stages;
   for (size_t i = 0; i < firsts.size(); ++i) {
     stages.push_back({firsts[i], i + 1 < firsts.size() ? firsts[i + 1] - 1 : step.units - 1});

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <set>
@@ -90,6 +92,26 @@ TEST(BalancedCuts, IsWithinOneInAHundredOfTheBest) {
     }
     EXPECT_LE(longest(BalancedCuts(micros, crossing, 3)), 1.01 * best) << round;
   }
+}
+
+TEST(InterleavedCuts, LeaveARankWithAHeavyStageLittleElse) {
+  std::vector<double> micros(40, 1);
+  micros.push_back(20);  // a head: 60 in all, 15 a rank at best, 20 with the head's
+  const std::vector<double> crossing(micros.size(), 9);
+  const auto most_of_a_rank = [&](const std::vector<int>& firsts) {
+    std::array<double, 4> sums = {};
+    for (size_t unit = 0, g = 0; unit < micros.size(); ++unit) {
+      while (g + 1 < firsts.size() && firsts[g + 1] <= static_cast<int>(unit)) ++g;
+      sums[g % 4] += micros[unit];
+    }
+    return *std::max_element(sums.begin(), sums.end());
+  };
+  EXPECT_LE(most_of_a_rank(InterleavedCuts(micros, crossing, 4, 2)),
+            most_of_a_rank(BalancedCuts(micros, crossing, 8)));
+  EXPECT_LE(most_of_a_rank(InterleavedCuts(micros, crossing, 4, 2)), 22);
+  EXPECT_EQ(InterleavedCuts(micros, crossing, 4, 1), BalancedCuts(micros, crossing, 4));
+  const auto firsts = InterleavedCuts({1, 1, 1, 1}, {0, 0, 0, 0}, 2, 2);
+  EXPECT_THAT(firsts, ElementsAre(0, 1, 2, 3));
 }
 
 }  // namespace
