@@ -1,4 +1,5 @@
 // MakePlan: where a model is cut, and what each pipeline rank then does and keeps.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -52,6 +53,12 @@ absl::StatusOr<Plan> MakePlan(const StrategyInputs& inputs, const Strategy& stra
     return absl::InvalidArgumentError(absl::StrCat(
         "strategy ", ToString(strategy), ": ", step.ops.size(), " ops in ", strategy.micro_batches,
         " micro-batches are more tasks than are simulated (8 million)"));
+  }
+  if (strategy.tensor > 1 && std::none_of(step.ops.begin(), step.ops.end(),
+                                          [](const StepOp& op) { return op.reduce_bytes > 0; })) {
+    return absl::InvalidArgumentError(absl::StrCat("strategy ", ToString(strategy),
+                                                   ": the model has no pair of linear layers that ",
+                                                   strategy.tensor, " tensor ranks divide"));
   }
   Plan plan{.strategy = strategy, .batch = inputs.batch};
   Timer timer(inputs);

@@ -71,7 +71,8 @@ struct Plan {
 
 // Law of each: perfmodel/data_parallel.h, pipeline.h, tensor_parallel.h. Errors are those of
 // CheckStrategy, of the steps, and of predictors that do not know an op or a collective; also
-// InvalidArgument: a model of fewer ops than stages, or programs of more than 8 million tasks.
+// InvalidArgument: a model of fewer ops than stages, or that tensor ranks cannot cut, or programs
+// of more than 8 million tasks.
 absl::StatusOr<Plan> MakePlan(const StrategyInputs& inputs, const Strategy& strategy);
 
 // A program for each rank: rank = (pipeline x data ranks + data) x tensor ranks + tensor.

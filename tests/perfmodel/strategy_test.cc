@@ -40,12 +40,13 @@ class Links : public CollectivePredictor {
 const Rate kRate;
 
 // `units` equal layers: 1 ms forward and 2 ms backward for a sample, 40 kB of parameters.
-TrainingStep Layers(int64_t batch, int units, double crossing = 0) {
+TrainingStep Layers(int64_t batch, int units, double crossing = 0, int64_t tensor = 1) {
   TrainingStep step{.batch = batch, .units = units};
   const auto add = [&](Phase phase, int unit, double micros) {
     StepOp op{.name = "op", .phase = phase, .unit = unit};
     op.work.flops = micros * 1000;
     if (phase == Phase::kUpdate) op.param = unit;
+    if (phase != Phase::kUpdate && tensor > 1) op.reduce_bytes = 20e3;
     step.ops.push_back(op);
   };
   const auto samples = static_cast<double>(batch);
@@ -78,8 +79,10 @@ class Strategies : public ::testing::Test {
     Strategy wanted = *strategy;
     wanted.bucket_bytes = bucket_bytes_;
     inputs_.batch = batch;
-    inputs_.steps = [units, this](int64_t samples, int64_t) {
-      return absl::StatusOr<TrainingStep>(Layers(samples, units, crossing_));
+    inputs_.steps = [units, this](int64_t samples, int64_t tensor) {
+      TrainingStep step = Layers(samples, units, crossing_, tensor);
+      if (shared_) step.params[0].last_unit = units - 1;
+      return absl::StatusOr<TrainingStep>(std::move(step));
     };
     auto plan = MakePlan(inputs_, wanted);
     EXPECT_TRUE(plan.ok()) << text << ": " << plan.status();
@@ -92,6 +95,7 @@ class Strategies : public ::testing::Test {
   Links links_;
   StrategyInputs inputs_ = {.ops = &kRate, .collectives = &links_};
   double crossing_ = 0;
+  bool shared_ = false;  // the first parameter is the last layer's too
   double bucket_bytes_ = 25 << 20;
 };
 
@@ -120,6 +124,8 @@ TEST_F(Strategies, ThatMakeNoSenseAreRefused) {
   inputs_.steps = [](int64_t batch, int64_t) {
     return absl::StatusOr<TrainingStep>(Layers(batch, 2));
   };
+  EXPECT_THAT(std::string(MakePlan(inputs_, *ParseStrategy("tp2")).status().message()),
+              HasSubstr("no pair of linear layers that 2 tensor ranks divide"));
   EXPECT_THAT(std::string(MakePlan(inputs_, *ParseStrategy("pp4-m4")).status().message()),
               HasSubstr("a model of 2 forward ops is not cut in 4"));
 }
@@ -186,6 +192,27 @@ TEST_F(Strategies, StagesSendWhatCrossesTheirCuts) {
   // The second stage does its updates meanwhile.
   EXPECT_NEAR(made.step.parts.exposed_communication, 2 * 800 - 40 / 2, 1e-6);
   EXPECT_EQ(made.plan.first_units, (std::vector<int>{0, 4}));
+}
+
+TEST_F(Strategies, LayersOfTwoStagesThatShareAParameterAddUpItsGradients) {
+  shared_ = true;
+  const Made made = Run("pp2-m4");
+  std::vector<int> numbers;
+  for (const RankProgram& program : made.plan.programs) {
+    for (const Task& task : program.tasks) {
+      if (task.name == "all_reduce w0") numbers.push_back(task.collective);
+    }
+  }
+  ASSERT_EQ(numbers.size(), 2u);
+  EXPECT_EQ(numbers[0], numbers[1]);
+  EXPECT_DOUBLE_EQ(made.plan.memory[1].params, 5 * 40e3);
+  const Made alone = Run("1 GPU");
+  for (const Task& task : alone.plan.programs[0].tasks) EXPECT_EQ(task.collective, -1);
+}
+
+TEST_F(Strategies, TensorRanksWaitForEachSum) {
+  const Made made = Run("tp2");
+  EXPECT_NEAR(made.step.parts.exposed_communication, 16 * 20, 1e-6);
 }
 
 TEST_F(Strategies, TheOrderOfRanksAndAllOfThemInsteadOfOneOfEachChangeNothing) {
