@@ -1,8 +1,10 @@
-// How much tasks that run at once on one rank slow each other down. Plain data.
+// How much tasks that run at once on one rank slow each other down. Plain data and a free function.
 #pragma once
 
 #include <array>
 
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "perfmodel/rank_program.h"
 
 namespace ebb::perfmodel {
@@ -18,5 +20,20 @@ struct Interference {
     return slowdown[static_cast<size_t>(slowed)][static_cast<size_t>(by)];
   }
 };
+
+// What a task took alone and beside one other.
+struct CoRun {
+  Resource slowed = Resource::kCompute;
+  Resource by = Resource::kCompute;  // the other
+  double alone_us = 0;
+  double beside_us = 0;
+  double overlap = 1;  // share of `beside_us` during which the other ran
+};
+
+inline constexpr double kMostSlowdown = 1000;
+
+// The median of what the runs of each pair say, between 1 and kMostSlowdown; 1 for a pair without
+// runs. InvalidArgument: a time that is not above 0, a share that is not above 0 and at most 1.
+absl::StatusOr<Interference> FitInterference(absl::Span<const CoRun> runs);
 
 }  // namespace ebb::perfmodel
