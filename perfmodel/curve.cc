@@ -143,10 +143,10 @@ absl::StatusOr<Curve> Curve::Make(Subject subject, std::vector<CurvePoint> point
 double Curve::Median(double bytes) const {
   // An end's line, moved so that it meets the curve.
   if (bytes < points_.front().bytes) {
-    return std::exp(log_micros_.front()) * small_.At(bytes) / small_.At(points_.front().bytes);
+    return std::exp(log_micros_.front()) * (small_.At(bytes) / small_.At(points_.front().bytes));
   }
   if (bytes > points_.back().bytes) {
-    return std::exp(log_micros_.back()) * large_.At(bytes) / large_.At(points_.back().bytes);
+    return std::exp(log_micros_.back()) * (large_.At(bytes) / large_.At(points_.back().bytes));
   }
   const double x = std::log(bytes);
   const auto above = std::upper_bound(log_bytes_.begin() + 1, log_bytes_.end() - 1, x);
