@@ -185,7 +185,7 @@ class Splitter {
       if (row || column) {
         cut = {true, row ? Depth(node) : Width(node.outputs[0])};
         if (row) {
-          cut.reduce_bytes = double(graph_.value(node.outputs[0]).type.bytes().count());
+          cut.reduce_bytes = static_cast<double>(graph_.value(node.outputs[0]).type.bytes().count());
           ++split->pairs;
         }
         MarkParams(node.inputs[1], split);
@@ -221,7 +221,7 @@ class Splitter {
       if (column && from_params_[mirror.inputs[0].index()]) last[mirror.inputs[0]] = node.id;
     }
     for (const auto& [x, node] : last) {
-      split->nodes[node.index()].reduce_bytes += double(graph_.value(x).type.bytes().count());
+      split->nodes[node.index()].reduce_bytes += static_cast<double>(graph_.value(x).type.bytes().count());
     }
   }
 
@@ -262,8 +262,8 @@ Work CutElements(Work work, int64_t ranks) {
                              ? &work.batch
                              : &work.m;
   *parts = std::max<int64_t>((*parts + ranks - 1) / ranks, 1);
-  work.flops /= double(ranks);
-  work.bytes /= double(ranks);
+  work.flops /= static_cast<double>(ranks);
+  work.bytes /= static_cast<double>(ranks);
   return work;
 }
 
@@ -277,7 +277,7 @@ Work CutProduct(Work work, int64_t dimension, int64_t ranks) {
   if (part == nullptr) return CutElements(work, ranks);
   const double before = ProductBytes(work);
   *part = std::max<int64_t>((*part + ranks - 1) / ranks, 1);
-  work.flops /= double(ranks);
+  work.flops /= static_cast<double>(ranks);
   if (before > 0) work.bytes *= ProductBytes(work) / before;
   return work;
 }

@@ -1,6 +1,7 @@
 #include "bench/predict/labelled_model.h"
 
-#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -27,6 +28,7 @@ constexpr double kElement = 4;  // bytes: fp32
 // Labels of calls that launch nothing (sizes, views) are what timing itself takes; those of kernels
 // are above this many of it.
 constexpr double kKernel = 1.6;
+constexpr int64_t kMostBatch = 64;
 constexpr absl::string_view kFirstOfLayer = "transformer_h_0_ln_1";
 constexpr absl::string_view kAfterLayer = "transformer_ln_f";
 // Its matrix is the token embedding's: one parameter, whose gradient is final with the embedding's.
@@ -163,19 +165,22 @@ absl::StatusOr<LabelledModel::Table> LabelledModel::ReadTableOf(const std::strin
 }
 
 absl::StatusOr<LabelledModel> LabelledModel::Read(const std::string& folder,
-                                                  const std::string& name,
-                                                  const std::vector<int64_t>& batches,
-                                                  int64_t scaled_by) {
+                                                  const std::string& name, int64_t scaled_by) {
   LabelledModel model;
   int64_t label = 1;
-  for (const int64_t batch : batches) {
-    EBB_ASSIGN_OR_RETURN(Table table,
-                         ReadTableOf(absl::StrCat(folder, "/", name, "-", batch), label));
+  for (int64_t batch = 1; batch <= kMostBatch; ++batch) {
+    const std::string stem = absl::StrCat(folder, "/", name, "-", batch);
+    if (!std::filesystem::exists(stem + ".csv.gz")) continue;
+    EBB_ASSIGN_OR_RETURN(Table table, ReadTableOf(stem, label));
     label += static_cast<int64_t>(table.ops.size());
     model.tables_[batch] = std::move(table);
   }
+  if (model.tables_.empty()) {
+    return absl::NotFoundError(absl::StrCat(folder, "/", name, "-BATCH.csv.gz"));
+  }
+  const auto reference = model.tables_.find(scaled_by);
   for (auto& [batch, table] : model.tables_) {
-    if (scaled_by != 0) table.scale = model.tables_.at(scaled_by).scale;
+    if (reference != model.tables_.end()) table.scale = reference->second.scale;
     for (const Op& op : table.ops) model.labels_[op.work.window] = {&op, table.scale};
   }
   return model;
@@ -193,11 +198,12 @@ Work LabelledModel::WorkOf(const Op& op, Side side) {
 }
 
 absl::StatusOr<TrainingStep> LabelledModel::StepAt(int64_t batch, int64_t tensor) const {
-  const auto it = tables_.find(batch);
-  if (it == tables_.end()) {
-    return absl::NotFoundError(absl::StrCat("no labels at a batch of ", batch));
+  auto nearest = tables_.begin();
+  for (auto it = tables_.begin(); it != tables_.end(); ++it) {
+    if (std::abs(it->first - batch) < std::abs(nearest->first - batch)) nearest = it;
   }
-  const std::vector<Op>& ops = it->second.ops;
+  const double times = static_cast<double>(batch) / static_cast<double>(nearest->first);
+  const std::vector<Op>& ops = nearest->second.ops;
   TrainingStep step{.batch = batch, .units = static_cast<int>(ops.size())};
   // What is cut, and which linear layers are a pair's first: from one addmm to the next.
   enum class Place : uint8_t { kWhole, kColumns, kBetween, kRows };
@@ -212,7 +218,8 @@ absl::StatusOr<TrainingStep> LabelledModel::StepAt(int64_t batch, int64_t tensor
     places.push_back(place);
   }
   const auto cut = [&](size_t i, Side side) {
-    const Work work = WorkOf(ops[i], side);
+    Work work = WorkOf(ops[i], side);
+    if (side != kAccumulate) work.flops *= times, work.bytes *= times;
     switch (places[i]) {
       case Place::kWhole:
         return work;
@@ -228,15 +235,15 @@ absl::StatusOr<TrainingStep> LabelledModel::StepAt(int64_t batch, int64_t tensor
   const auto add = [&](size_t i, Side side, double reduced_elements) {
     StepOp op{.name = ops[i].name, .unit = static_cast<int>(i), .work = cut(i, side)};
     op.phase = side == kForward ? Phase::kForward : Phase::kBackward;
-    if (tensor > 1) op.reduce_bytes = kElement * reduced_elements;
+    if (tensor > 1) op.reduce_bytes = kElement * reduced_elements * times;
     step.ops.push_back(std::move(op));
   };
   for (size_t i = 0; i < ops.size(); ++i) {
     add(i, kForward, places[i] == Place::kRows ? ops[i].output_elements : 0);
-    step.saved_bytes.push_back(kElement * ops[i].output_elements);
+    step.saved_bytes.push_back(kElement * ops[i].output_elements * times);
     // Between layers the residual crosses; within them more does.
     const bool between = absl::EndsWith(ops[i].name, "_ln_1") || i == 0;
-    step.crossing_bytes.push_back(kElement * ops[i].input_elements * (between ? 1 : 2));
+    step.crossing_bytes.push_back(kElement * ops[i].input_elements * times * (between ? 1 : 2));
   }
   for (size_t i = ops.size(); i-- > 0;) {
     if (ops[i].micros[kBackward - 1] > 0) {

@@ -17,16 +17,16 @@ absl::StatusOr<double> LabelledMicros(const std::string& json, const std::string
 
 class LabelledModel : public perfmodel::OpPredictor {
  public:
-  // models/neusight/GPU/NAME-BATCH.{csv.gz,json} for each of `batches`, where the label of the
-  // whole model says by how much the sum of its ops is off; `scaled_by` (one of the batches, or 0)
-  // is the batch whose factor is taken for all, where labels of others are known to be disturbed.
+  // `folder`/NAME-BATCH.{csv.gz,json} of all batches that are there; by how much the sum of the
+  // ops is off, the label of the whole model says: of that batch, or of `scaled_by` (0: none)
+  // where it is there and labels of others are known to be disturbed. NotFound: no batch.
   static absl::StatusOr<LabelledModel> Read(const std::string& folder, const std::string& name,
-                                            const std::vector<int64_t>& batches,
                                             int64_t scaled_by = 0);
 
   LabelledModel(LabelledModel&&) = default;  // a copy's labels would be those of its origin
 
-  // At a labelled batch. With tensor ranks, pairs of linear layers are cut as
+  // At a batch that has no labels, kernels of the nearest that has are as many times as long as
+  // the batch is larger, and not in_hull. With tensor ranks, pairs of linear layers are cut as
   // perfmodel/tensor_parallel.h would cut them; head, embeddings and normalisations are whole.
   absl::StatusOr<perfmodel::TrainingStep> StepAt(int64_t batch, int64_t tensor) const;
 

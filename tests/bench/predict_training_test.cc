@@ -33,9 +33,8 @@ TEST(PredictTraining, MissingFiguresAreNamed) {
 // One GPU's labels through the strategies are the label again.
 TEST(PredictTraining, LabelsOfOneGpuAreReproduced) {
   if (!HasData()) GTEST_SKIP() << kData << " is absent: measured figures go there";
-  const auto model =
-      LabelledModel::Read(std::string(kData) + "/models/neusight/NVIDIA_H100_80GB_HBM3",
-                          "gpt2_large-train-1024", {1, 4});
+  const auto model = LabelledModel::Read(
+      std::string(kData) + "/models/neusight/NVIDIA_H100_80GB_HBM3", "gpt2_large-train-1024");
   ASSERT_TRUE(model.ok()) << model.status();
   const auto plan = perfmodel::MakePlan(
       {.steps = [&](int64_t batch, int64_t tensor) { return model->StepAt(batch, tensor); },
