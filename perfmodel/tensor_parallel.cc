@@ -185,7 +185,8 @@ class Splitter {
       if (row || column) {
         cut = {true, row ? Depth(node) : Width(node.outputs[0])};
         if (row) {
-          cut.reduce_bytes = static_cast<double>(graph_.value(node.outputs[0]).type.bytes().count());
+          cut.reduce_bytes =
+              static_cast<double>(graph_.value(node.outputs[0]).type.bytes().count());
           ++split->pairs;
         }
         MarkParams(node.inputs[1], split);
@@ -221,7 +222,8 @@ class Splitter {
       if (column && from_params_[mirror.inputs[0].index()]) last[mirror.inputs[0]] = node.id;
     }
     for (const auto& [x, node] : last) {
-      split->nodes[node.index()].reduce_bytes += static_cast<double>(graph_.value(x).type.bytes().count());
+      split->nodes[node.index()].reduce_bytes +=
+          static_cast<double>(graph_.value(x).type.bytes().count());
     }
   }
 
