@@ -27,6 +27,9 @@ struct Collective {
   double bytes = 0;  // as NCCL's tests count them: see above
   // kAllToAll with unequal shares: sends[i][j] bytes from rank i to rank j; empty: equal ones.
   std::vector<std::vector<double>> sends = {};
+  // The group is every stride-th GPU, and its neighbours all form such groups that exchange at the
+  // same time: data ranks of four tensor ranks each have stride 4.
+  int64_t stride = 1;
 };
 
 // Bytes that a rank's link must carry each way, over `bytes`: busbw = bytes / time x this, as

@@ -48,6 +48,9 @@ absl::Status CheckCollective(const Collective& what) {
   if (what.ranks < 1 || what.ranks > Curve::kMaxRanks) {
     return fault(absl::StrCat(what.ranks, " ranks; there must be 1 to ", Curve::kMaxRanks));
   }
+  if (what.stride < 1 || what.stride > Curve::kMaxRanks) {
+    return fault(absl::StrCat("stride ", what.stride, "; it must be 1 to ", Curve::kMaxRanks));
+  }
   if (!Amount(what.bytes)) return fault("bytes must be finite and not below 0");
   if (what.sends.empty()) return absl::OkStatus();
   if (what.kind != CollectiveKind::kAllToAll) return fault("only all_to_all has `sends`");
@@ -77,7 +80,7 @@ Collective WithEqualShares(const Collective& what) {
     most = std::max({most, sent, received});
   }
   const double factor = BusFactor(what.kind, what.ranks);
-  return {what.kind, what.ranks, factor > 0 ? most / factor : 0};
+  return {what.kind, what.ranks, factor > 0 ? most / factor : 0, {}, what.stride};
 }
 
 auto Order(const Curve& curve) {
@@ -120,23 +123,25 @@ absl::StatusOr<Fabric> Fabric::Make(std::string name, std::vector<Curve> curves,
   return fabric;
 }
 
-const Curve* Fabric::Measured(CollectiveKind kind, int64_t ranks) const {
+const Curve* Fabric::Measured(CollectiveKind kind, int64_t ranks, int64_t stride) const {
   const Curve* found = nullptr;
   for (const Curve& curve : curves_) {
     if (curve.kind() != kind || curve.ranks() != ranks) continue;
     if (found == nullptr) found = &curve;  // the fewest nodes come first
-    if (topology_.has_value() && curve.nodes() == topology_->NodesOf(ranks)) return &curve;
+    if (topology_.has_value() && curve.nodes() == topology_->NodesOf(ranks, stride)) {
+      return &curve;
+    }
   }
   return found;
 }
 
-const Curve* Fabric::Nearest(CollectiveKind kind, int64_t ranks) const {
+const Curve* Fabric::Nearest(CollectiveKind kind, int64_t ranks, int64_t stride) const {
   const Curve* found = nullptr;
   for (const Curve& curve : curves_) {
     if (curve.kind() != kind) continue;
     if (found == nullptr || Distance(curve, ranks) < Distance(*found, ranks)) found = &curve;
   }
-  return found == nullptr ? nullptr : Measured(kind, found->ranks());
+  return found == nullptr ? nullptr : Measured(kind, found->ranks(), stride);
 }
 
 const Curve* Fabric::Second(const Curve& curve, int64_t ranks) const {
@@ -182,16 +187,18 @@ Estimate Fabric::OfOtherRanks(const Curve& curve, const Collective& asked) const
 }
 
 std::optional<Estimate> Fabric::FromCurves(CollectiveKind kind, const Collective& asked) const {
-  const Curve* curve = Measured(kind, asked.ranks);
+  const Curve* curve = Measured(kind, asked.ranks, asked.stride);
   const bool same_ranks = curve != nullptr;
-  if (same_ranks && kind == asked.kind) return curve->At(asked.bytes);
-  if (!same_ranks) curve = Nearest(kind, asked.ranks);
+  if (!same_ranks) curve = Nearest(kind, asked.ranks, asked.stride);
   if (curve == nullptr) return {};
-  const int64_t nodes = topology_.has_value() ? topology_->NodesOf(asked.ranks) : curve->nodes();
+  const int64_t nodes =
+      topology_.has_value() ? topology_->NodesOf(asked.ranks, asked.stride) : curve->nodes();
+  const bool same_place = asked.stride == 1 || (topology_.has_value() && nodes == curve->nodes());
+  if (same_ranks && same_place && kind == asked.kind) return curve->At(asked.bytes);
   std::optional<Estimate> estimate;
   if (topology_.has_value() && (nodes != curve->nodes() || (kind != asked.kind && nodes > 1))) {
     // Links and adapters share the work in another way.
-    const auto scaled = ByTopology(*curve, asked.kind, asked.ranks, *topology_);
+    const auto scaled = ByTopology(*curve, asked, *topology_);
     if (!scaled.ok()) return {};
     estimate = Widened(scaled->At(asked.bytes), kAcrossNodes);
     estimate->source = absl::StrCat("extrapolated to ", asked.ranks, " ranks on ", nodes,
@@ -206,6 +213,10 @@ std::optional<Estimate> Fabric::FromCurves(CollectiveKind kind, const Collective
     same.kind = kind;
     same.bytes *= BusFactor(asked.kind, asked.ranks) / BusFactor(kind, asked.ranks);
     estimate = same_ranks ? curve->At(same.bytes) : OfOtherRanks(*curve, same);
+  }
+  if (!topology_.has_value() && !same_place) {
+    estimate = Widened(*std::move(estimate), kUnknownFabric);
+    estimate->source += ", as if its ranks were neighbours";
   }
   if (kind != asked.kind) {
     estimate = Widened(*std::move(estimate), kOtherKind);
@@ -226,9 +237,9 @@ Estimate Fabric::WithinLinks(Estimate estimate, const Collective& asked) const {
 
 absl::StatusOr<Estimate> Fabric::FromTopology(const Collective& asked) const {
   EBB_ASSIGN_OR_RETURN(const Transfer transfer, Transport(*topology_, asked));
-  const double factor = topology_->NodesOf(asked.ranks) > 1 ? kTopologyNetwork
-                        : topology_->switched()             ? kTopology
-                                                            : kMesh;
+  const double factor = topology_->NodesOf(asked.ranks, asked.stride) > 1 ? kTopologyNetwork
+                        : topology_->switched()                           ? kTopology
+                                                                          : kMesh;
   Estimate estimate{.median = transfer.micros, .low = transfer.micros, .high = transfer.micros};
   estimate = Widened(std::move(estimate), factor);
   estimate.source = absl::StrCat("a priori: topology of ", name_, ", ", transfer.way);
@@ -241,10 +252,11 @@ absl::StatusOr<Estimate> Fabric::Predict(const Collective& collective) const {
   if (asked.ranks == 1 || asked.bytes == 0) {
     return Estimate{.source = asked.ranks == 1 ? "one rank" : "nothing to send"};
   }
-  const bool too_many = topology_.has_value() && asked.ranks > topology_->gpus();
+  const bool too_many =
+      topology_.has_value() && (asked.ranks - 1) * asked.stride >= topology_->gpus();
   for (const CollectiveKind kind : {asked.kind, CollectiveKind::kAllReduce,
                                     CollectiveKind::kAllGather, CollectiveKind::kReduceScatter}) {
-    if (too_many && Measured(kind, asked.ranks) == nullptr) continue;
+    if (too_many && Measured(kind, asked.ranks, asked.stride) == nullptr) continue;
     if (auto estimate = FromCurves(kind, asked)) {
       return WithinLinks(*std::move(estimate), collective);
     }

@@ -30,7 +30,9 @@ class Fabric : public CollectivePredictor {
   // 3. the curve of all-reduce (else all-gather, reduce-scatter) at the size that has a link carry
   //    as many bytes, as 1 or 2; of all-to-all and send_recv across nodes only by a topology;
   // 4. the topology (Transport).
-  // In 2 between numbers of nodes and in 3 across nodes it is ByTopology that scales the curve.
+  // In 2 between numbers of nodes, in 3 across nodes, and for a group of a stride that is on other
+  // nodes than the curve's, it is ByTopology that scales the curve. A stride on a fabric without a
+  // topology only widens.
   // All but 1 within its sizes are not in_hull, do not pass the topology's links, and have wider
   // intervals; widest between numbers of ranks on a fabric that is not known to be switched.
   // InvalidArgument: a collective with negative or infinite bytes, or `sends` that are not ranks x
@@ -43,8 +45,8 @@ class Fabric : public CollectivePredictor {
 
  private:
   Fabric() = default;
-  const Curve* Measured(CollectiveKind kind, int64_t ranks) const;
-  const Curve* Nearest(CollectiveKind kind, int64_t ranks) const;
+  const Curve* Measured(CollectiveKind kind, int64_t ranks, int64_t stride) const;
+  const Curve* Nearest(CollectiveKind kind, int64_t ranks, int64_t stride) const;
   // One of the same kind and nodes as `curve`, to draw a line through both; null if there is none.
   const Curve* Second(const Curve& curve, int64_t ranks) const;
   std::optional<Estimate> FromCurves(CollectiveKind kind, const Collective& asked) const;

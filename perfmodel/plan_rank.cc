@@ -125,7 +125,8 @@ class RankMaker {
     const int unit = c_.stages[static_cast<size_t>(stage)].first;
     return Exchange({.kind = CollectiveKind::kSendRecv,
                      .ranks = 2,
-                     .bytes = step_.crossing_bytes[static_cast<size_t>(unit)]},
+                     .bytes = step_.crossing_bytes[static_cast<size_t>(unit)],
+                     .stride = s_.data * s_.tensor},
                     absl::StrCat(kind == kActivations ? "activations " : "gradients ", slot.micro),
                     stream, std::move(after), c_.numbers->OfPipeline(kind, stage, slot.micro));
   }
@@ -133,7 +134,8 @@ class RankMaker {
   absl::Status Gather(const ChunkState& chunk, size_t bucket, std::vector<int>* tasks) {
     EBB_ASSIGN_OR_RETURN(const int task, Exchange({.kind = CollectiveKind::kAllGather,
                                                    .ranks = s_.data,
-                                                   .bytes = chunk.gathers[bucket].bytes},
+                                                   .bytes = chunk.gathers[bucket].bytes,
+                                                   .stride = s_.tensor},
                                                   "parameters", kGathers, {last_},
                                                   c_.numbers->New(Plan::Scope::kData)));
     (*tasks)[bucket] = task;
@@ -226,10 +228,12 @@ class RankMaker {
   absl::Status ExchangeBucket(ChunkState* chunk, size_t index) {
     const CollectiveKind kind =
         s_.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
-    EBB_ASSIGN_OR_RETURN(
-        chunk->exchanged[index],
-        Exchange({.kind = kind, .ranks = s_.data, .bytes = chunk->gradients[index].bytes},
-                 "gradients", kGradients, {last_}, c_.numbers->New(Plan::Scope::kData)));
+    EBB_ASSIGN_OR_RETURN(chunk->exchanged[index], Exchange({.kind = kind,
+                                                            .ranks = s_.data,
+                                                            .bytes = chunk->gradients[index].bytes,
+                                                            .stride = s_.tensor},
+                                                           "gradients", kGradients, {last_},
+                                                           c_.numbers->New(Plan::Scope::kData)));
     return absl::OkStatus();
   }
 
@@ -244,7 +248,8 @@ class RankMaker {
       after.push_back(last_);
       EBB_ASSIGN_OR_RETURN(
           const int shared,
-          Exchange({.ranks = 2, .bytes = param.bytes}, param.name, kSends, std::move(after),
+          Exchange({.ranks = 2, .bytes = param.bytes, .stride = s_.data * s_.tensor}, param.name,
+                   kSends, std::move(after),
                    c_.numbers->OfPipeline(kSharedParams, 0, static_cast<int64_t>(i))));
       waits_.push_back(shared);
     }
@@ -274,10 +279,13 @@ class RankMaker {
     if (s_.data == 1 || s_.zero < 1 || s_.zero > 2) return absl::OkStatus();
     for (const ChunkState& chunk : chunks_) {
       for (const Bucket& bucket : chunk.gradients) {
-        EBB_RETURN_IF_ERROR(
-            Exchange({.kind = CollectiveKind::kAllGather, .ranks = s_.data, .bytes = bucket.bytes},
-                     "updated parameters", kGathers, {last_}, c_.numbers->New(Plan::Scope::kData))
-                .status());
+        EBB_RETURN_IF_ERROR(Exchange({.kind = CollectiveKind::kAllGather,
+                                      .ranks = s_.data,
+                                      .bytes = bucket.bytes,
+                                      .stride = s_.tensor},
+                                     "updated parameters", kGathers, {last_},
+                                     c_.numbers->New(Plan::Scope::kData))
+                                .status());
       }
     }
     return absl::OkStatus();

@@ -28,24 +28,31 @@ absl::StatusOr<Curve> LineThrough(const Curve& a, const Curve& b, int64_t ranks)
   return Curve::Make({a.kind(), ranks, a.nodes(), a.subject().source}, std::move(points));
 }
 
-absl::StatusOr<Curve> ByTopology(const Curve& curve, CollectiveKind kind, int64_t ranks,
+absl::StatusOr<Curve> ByTopology(const Curve& curve, const Collective& asked,
                                  const Topology& topology) {
-  const double bytes = BusFactor(curve.kind(), ranks) / BusFactor(kind, ranks);
+  const double bytes = BusFactor(curve.kind(), asked.ranks) / BusFactor(asked.kind, asked.ranks);
+  // The stride that has the curve's ranks on as many nodes as they were on.
+  const int64_t near = curve.ranks() / curve.nodes();
+  Collective measured{curve.kind(), curve.ranks()};
+  if (topology.NodesOf(curve.ranks()) != curve.nodes()) {
+    measured.stride = std::max<int64_t>(topology.gpus_per_node / near, 1);
+  }
   std::vector<CurvePoint> points;
   double last = 0;
   for (const CurvePoint& point : curve.points()) {
     const bool end = &point == &curve.points().back();
     if (point.bytes < kStep * last && !end) continue;
     last = point.bytes;
-    EBB_ASSIGN_OR_RETURN(const Transfer there,
-                         Transport(topology, {curve.kind(), curve.ranks(), point.bytes}));
-    const Collective asked{kind, ranks, std::max(point.bytes * bytes, 1.0)};
-    EBB_ASSIGN_OR_RETURN(const Transfer here, Transport(topology, asked));
+    measured.bytes = point.bytes;
+    EBB_ASSIGN_OR_RETURN(const Transfer there, Transport(topology, measured));
+    Collective scaled = asked;
+    scaled.bytes = std::max(point.bytes * bytes, 1.0);
+    EBB_ASSIGN_OR_RETURN(const Transfer here, Transport(topology, scaled));
     const double micros = curve.At(point.bytes).median * here.micros / there.micros;
-    points.push_back({asked.bytes, std::max(micros, LeastMicros(topology, asked))});
+    points.push_back({scaled.bytes, std::max(micros, LeastMicros(topology, scaled))});
   }
   // As many nodes as divide the ranks: the curve is for one prediction.
-  return Curve::Make({kind, ranks, 1, curve.subject().source}, std::move(points));
+  return Curve::Make({asked.kind, asked.ranks, 1, curve.subject().source}, std::move(points));
 }
 
 }  // namespace ebb::perfmodel

@@ -22,7 +22,8 @@ absl::StatusOr<Estimate> Timer::Of(const Collective& collective) {
   if (inputs_.collectives == nullptr) {
     return absl::InvalidArgumentError("several GPUs need a fabric that says how they are joined");
   }
-  const auto key = std::make_tuple(collective.kind, collective.ranks, collective.bytes);
+  const auto key =
+      std::make_tuple(collective.kind, collective.ranks, collective.stride, collective.bytes);
   const auto it = collectives_.find(key);
   if (it != collectives_.end()) return it->second;
   EBB_ASSIGN_OR_RETURN(const Estimate estimate, inputs_.collectives->Predict(collective));

@@ -31,7 +31,7 @@ class Timer {
 
   const StrategyInputs& inputs_;
   std::map<WorkKey, Estimate> works_;
-  std::map<std::tuple<CollectiveKind, int64_t, double>, Estimate> collectives_;
+  std::map<std::tuple<CollectiveKind, int64_t, int64_t, double>, Estimate> collectives_;
   std::map<std::tuple<std::string, std::string, bool>, PlanInput> counted_;
 };
 

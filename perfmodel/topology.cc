@@ -47,21 +47,23 @@ double TreeCorrection(int protocol, double bytes) {
 
 struct Shape {
   const Topology& topology;
-  int64_t ranks, nodes, ranks_per_node;
+  int64_t ranks, nodes, ranks_per_node, stride;
 
   const HopLatency& hop() const { return topology.link == LinkKind::kPcie ? kPcieHop : kNvLinkHop; }
   double low_latency_gbs() const {
     return topology.low_latency_gbs[nodes == 1 ? 0 : nodes < 4 ? 1 : 2];
   }
-  // Of all adapters that a node's ranks use.
+  // The group's share of a node's adapters: groups beside it use them too.
   double node_gbs() const {
-    return topology.nic_gbs * static_cast<double>(std::min(topology.nics, ranks_per_node));
+    const int64_t busy = std::min(topology.gpus_per_node, ranks_per_node * stride);
+    return topology.nic_gbs * static_cast<double>(std::min(topology.nics, topology.gpus_per_node)) *
+           static_cast<double>(ranks_per_node) / static_cast<double>(busy);
   }
 };
 
-Shape ShapeOf(const Topology& topology, int64_t ranks) {
-  const int64_t nodes = topology.NodesOf(ranks);
-  return {topology, ranks, nodes, std::min(ranks, topology.gpus_per_node)};
+Shape ShapeOf(const Topology& topology, const Collective& what) {
+  return {topology, what.ranks, topology.NodesOf(what.ranks, what.stride),
+          topology.RanksPerNode(what.ranks, what.stride), what.stride};
 }
 
 bool Allows(const Shape& shape, int protocol) {
@@ -119,7 +121,7 @@ struct Load {
   double within = 0, across = 0;
 };
 Load LoadOf(const Topology& topology, const Collective& what) {
-  const int64_t n = what.ranks, node = topology.gpus_per_node;
+  const int64_t n = what.ranks, node = topology.RanksPerNode(n, what.stride);
   if (what.sends.empty()) {
     const double share = what.bytes / static_cast<double>(n);
     const int64_t near = std::min(n, node);
@@ -160,8 +162,8 @@ double AllToAllMicros(const Shape& shape, const Collective& what) {
 
 double SendMicros(const Shape& shape, const Collective& what, int protocol) {
   const bool across = shape.nodes > 1;
-  const double gbs = across ? std::min(shape.topology.usable_gbs, shape.topology.nic_gbs)
-                            : shape.topology.usable_gbs;
+  double gbs = shape.topology.usable_gbs;
+  if (across) gbs = std::min(gbs, shape.stride > 1 ? ShareGbs(shape) : shape.topology.nic_gbs);
   const double hop =
       across ? kNetworkHop.ring[protocol] + shape.topology.nic_us : shape.hop().ring[protocol];
   return kRingBase[protocol] + hop +
@@ -215,12 +217,12 @@ absl::Status CheckTopology(const Topology& topology) {
 }
 
 absl::StatusOr<Transfer> Transport(const Topology& topology, const Collective& what) {
-  if (what.ranks > topology.gpus()) {
-    return absl::UnimplementedError(absl::StrCat(what.ranks, " ranks on a fabric of ",
-                                                 topology.nodes, " nodes of ",
-                                                 topology.gpus_per_node, " GPUs"));
+  if ((what.ranks - 1) * what.stride >= topology.gpus()) {
+    return absl::UnimplementedError(absl::StrCat(
+        what.ranks, " ranks", what.stride > 1 ? absl::StrCat(" of stride ", what.stride) : "",
+        " on a fabric of ", topology.nodes, " nodes of ", topology.gpus_per_node, " GPUs"));
   }
-  const Shape shape = ShapeOf(topology, what.ranks);
+  const Shape shape = ShapeOf(topology, what);
   Transfer best{.micros = std::numeric_limits<double>::infinity(), .way = {}};
   const auto offer = [&](double micros, absl::string_view algorithm, absl::string_view protocol) {
     if (micros < best.micros) {
@@ -252,7 +254,7 @@ absl::StatusOr<Transfer> Transport(const Topology& topology, const Collective& w
 
 double LeastMicros(const Topology& topology, const Collective& what) {
   if (what.kind == CollectiveKind::kAllToAll) {
-    const Shape shape = ShapeOf(topology, what.ranks);
+    const Shape shape = ShapeOf(topology, what);
     const Load load = LoadOf(topology, what);
     const double within = load.within / (topology.link_gbs * kBytesPerUs);
     return shape.nodes == 1 ? within

@@ -2,6 +2,7 @@
 // collective takes on it before anything was measured. Plain data, pure functions.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -33,8 +34,15 @@ struct Topology {
   double nic_us = 0;         // more of latency for each hop than InfiniBand with GPUDirect has
 
   int64_t gpus() const { return gpus_per_node * nodes; }
-  // Nodes that `ranks` fill, one after another.
-  int64_t NodesOf(int64_t ranks) const { return (ranks + gpus_per_node - 1) / gpus_per_node; }
+  // Of a group, in a node that it fills as far as its stride allows.
+  int64_t RanksPerNode(int64_t ranks, int64_t stride) const {
+    return std::min(ranks, std::max<int64_t>(gpus_per_node / stride, 1));
+  }
+  // Nodes that a group fills, one after another.
+  int64_t NodesOf(int64_t ranks, int64_t stride = 1) const {
+    const int64_t near = RanksPerNode(ranks, stride);
+    return (ranks + near - 1) / near;
+  }
   // Every pair of ranks of a node has the same rate.
   bool switched() const { return link != LinkKind::kNvMesh; }
   bool operator==(const Topology&) const = default;
@@ -52,8 +60,9 @@ struct Transfer {
 // The least over algorithms (ring, tree, sums in the switch) and protocols (LL, LL128, simple) of
 // latency + bytes / bandwidth, by the constants of NCCL's tuner (src/graph/tuning.cc, 2.19); of
 // all-to-all: the latency of its peers + the slower of what a rank must send or receive within its
-// node and across. Never faster than the links. `ranks` fill nodes one after another; of
-// send_recv, it crosses nodes where they need more than one. Unimplemented: more ranks than GPUs.
+// node and across. Never faster than the links. Ranks fill nodes one after another; of
+// send_recv, it crosses nodes where they need more than one. Groups of a stride share the adapters
+// with their neighbours. Unimplemented: more ranks than GPUs.
 absl::StatusOr<Transfer> Transport(const Topology& topology, const Collective& collective);
 
 // The least time that the links allow: busbw never passes them.

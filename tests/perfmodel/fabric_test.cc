@@ -138,6 +138,37 @@ TEST(Fabric, KnowsThatAnAdapterCarriesMoreOfAllToAllThanOfAllReduce) {
   }
 }
 
+TEST(Fabric, PutsGroupsOfAStrideOnTheNodesThatTheyReach) {
+  const double bytes = 1 << 26;
+  const auto micros = [&](const Fabric& fabric, CollectiveKind kind, int64_t ranks,
+                          int64_t stride) {
+    const auto estimate =
+        fabric.Predict({.kind = kind, .ranks = ranks, .bytes = bytes, .stride = stride});
+    EXPECT_TRUE(estimate.ok()) << estimate.status();
+    return estimate.ok() ? estimate->median : 0;
+  };
+  const Fabric sheet = *FindFabric("a100-ib200");
+  const Fabric measured = Of({Made(CollectiveKind::kAllReduce, 4, 220)}, sheet.topology());
+  for (const Fabric* fabric : {&sheet, &measured}) {
+    const double near = micros(*fabric, CollectiveKind::kAllReduce, 4, 2);
+    const double far = micros(*fabric, CollectiveKind::kAllReduce, 4, 8);
+    EXPECT_DOUBLE_EQ(near, micros(*fabric, CollectiveKind::kAllReduce, 4, 1));
+    EXPECT_GT(far, 6 * near) << "one adapter of 25 GB/s a rank";
+    EXPECT_GE(far, bytes * 1.5 / 25e3);
+  }
+  EXPECT_GT(micros(sheet, CollectiveKind::kSendRecv, 2, 8),
+            5 * micros(sheet, CollectiveKind::kSendRecv, 2, 1));
+  // Eight groups at once share one port.
+  EXPECT_GE(micros(*FindFabric("a100-ethernet100"), CollectiveKind::kAllReduce, 4, 8),
+            8 * bytes * 1.5 / 12.5e3);
+  EXPECT_FALSE(sheet.Predict({.ranks = 2, .bytes = 1, .stride = 0}).ok());
+  EXPECT_FALSE(sheet.Predict({.ranks = 2, .bytes = 1, .stride = 1 << 11}).ok());
+  const auto unknown = Of({Made(CollectiveKind::kAllReduce, 4, 220)})
+                           .Predict({.ranks = 4, .bytes = bytes, .stride = 8});
+  EXPECT_FALSE(unknown->in_hull);
+  EXPECT_THAT(unknown->source, HasSubstr("as if its ranks were neighbours"));
+}
+
 TEST(Fabric, HoldsNoMoreRanksThanItsTopologyHasGpusUnlessMeasured) {
   const Fabric fabric =
       Of({Made(CollectiveKind::kAllReduce, 8, 150)}, FindFabric("a100-nvswitch")->topology());

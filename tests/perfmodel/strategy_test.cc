@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "graph/text.h"
@@ -208,6 +210,28 @@ TEST_F(Strategies, LayersOfTwoStagesThatShareAParameterAddUpItsGradients) {
   EXPECT_DOUBLE_EQ(made.plan.memory[1].params, 5 * 40e3);
   const Made alone = Run("1 GPU");
   for (const Task& task : alone.plan.programs[0].tasks) EXPECT_EQ(task.collective, -1);
+}
+
+// Keeps what it was asked for.
+class Asked : public CollectivePredictor {
+ public:
+  absl::StatusOr<Estimate> Predict(const Collective& what) const override {
+    strides.insert({what.kind, what.ranks, what.stride});
+    return Estimate{1, 1, 1, true, "asked"};
+  }
+  mutable std::set<std::tuple<CollectiveKind, int64_t, int64_t>> strides;
+};
+
+TEST_F(Strategies, SayHowFarApartTheRanksOfAGroupAre) {
+  crossing_ = 10;
+  Asked asked;
+  inputs_.collectives = &asked;
+  Run("dp4-tp2-pp2-m2-1f1b");
+  EXPECT_THAT(asked.strides, ::testing::UnorderedElementsAre(
+                                 std::tuple(CollectiveKind::kAllReduce, 2, 1),   // tensor
+                                 std::tuple(CollectiveKind::kAllReduce, 4, 2),   // data
+                                 std::tuple(CollectiveKind::kSendRecv, 2, 8)));  // stages
+  inputs_.collectives = &links_;
 }
 
 TEST_F(Strategies, TensorRanksWaitForEachSum) {
