@@ -40,14 +40,12 @@ DeviceSpec SpecOf(const Properties& gpu, Bytes pool, Bytes granule) {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(CudaConfig config, DeviceSpec spec, Stream clock_stream,
-             std::shared_ptr<Faults> faults)
+  CudaDevice(CudaConfig config, DeviceSpec spec, Stream clock_stream)
       : config_(std::move(config)),
         spec_(std::move(spec)),
         clock_stream_(clock_stream),
         granules_(config_.api),
-        faults_(std::move(faults)),
-        events_(config_.api, faults_.get(), clock_stream) {}
+        events_(config_.api, clock_stream) {}
   ~CudaDevice() override;
 
   const DeviceSpec& spec() const override { return spec_; }
@@ -63,8 +61,7 @@ class CudaDevice final : public Device {
     return ToChannelsLast(std::move(graph));
   }
   absl::StatusOr<std::unique_ptr<Program>> Compile(const graph::Graph& graph) const override {
-    EBB_ASSIGN_OR_RETURN(std::unique_ptr<CudaProgram> program,
-                         CudaProgram::Make(graph, config_, faults_));
+    EBB_ASSIGN_OR_RETURN(std::unique_ptr<CudaProgram> program, CudaProgram::Make(graph, config_));
     return program;
   }
 
@@ -98,7 +95,6 @@ class CudaDevice final : public Device {
   const DeviceSpec spec_;
   const Stream clock_stream_;
   CudaGranules granules_;
-  const std::shared_ptr<Faults> faults_;
   mutable CudaEvents events_;  // Query() learns what is complete
 
   mutable Mutex mu_;
@@ -123,7 +119,7 @@ StreamId CudaDevice::CreateStream() {
     MutexLock lock(&mu_);
     id = StreamId(next_stream_++);
   }
-  auto stream = std::make_unique<CudaStream>(id, config_.api, &events_, faults_.get());
+  auto stream = std::make_unique<CudaStream>(id, config_.api, &events_);
   MutexLock lock(&mu_);
   streams_.emplace(id, std::move(stream));
   return id;
@@ -148,13 +144,10 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(CudaConfig config) {
         api.properties().name, " or its driver lacks the virtual-memory calls that Ebb needs"));
   }
   EBB_ASSIGN_OR_RETURN(const Stream clock_stream, api.CreateStream());
-  absl::StatusOr<std::unique_ptr<Faults>> faults = Faults::Make(config.api, clock_stream);
   const absl::StatusOr<MemoryInfo> memory = api.Memory();
-  absl::Status status = faults.status();
-  status.Update(memory.status());
-  if (!status.ok()) {
+  if (!memory.ok()) {
     api.DestroyStream(clock_stream);
-    return status;
+    return memory.status();
   }
   // What others hold, and what the context and the modules take, is not ours to give out.
   const int64_t granule = api.granule().count();
@@ -167,8 +160,7 @@ absl::StatusOr<std::unique_ptr<Device>> MakeCudaDevice(CudaConfig config) {
         " that is kept for modules; end what else uses it"));
   }
   DeviceSpec spec = SpecOf(api.properties(), pool, api.granule());
-  return std::make_unique<CudaDevice>(std::move(config), std::move(spec), clock_stream,
-                                      *std::move(faults));
+  return std::make_unique<CudaDevice>(std::move(config), std::move(spec), clock_stream);
 }
 
 }  // namespace ebb::device::cuda

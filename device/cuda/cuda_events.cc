@@ -55,11 +55,8 @@ EventRecord::~EventRecord() {
   pool->Give(end);
 }
 
-CudaEvents::CudaEvents(std::shared_ptr<Api> api, Faults* faults, Stream clock_stream)
-    : api_(std::move(api)),
-      faults_(faults),
-      clock_stream_(clock_stream),
-      pool_(std::make_shared<EventPool>(api_)) {
+CudaEvents::CudaEvents(std::shared_ptr<Api> api, Stream clock_stream)
+    : api_(std::move(api)), clock_stream_(clock_stream), pool_(std::make_shared<EventPool>(api_)) {
   MutexLock lock(&mu_);
   events_.reserve(1024);  // no growth while steps run
   KeepAnchor();
@@ -163,13 +160,7 @@ void CudaEvents::Finish(EventRecord& record) {
   EventState& state = record.state;
   Stamp(record);
   if (record.progress != nullptr) record.progress->complete = record.launches;
-  state.status = record.enqueued;
-  if (record.faults != nullptr) {
-    if (health_.ok()) state.status.Update(faults_->StatusOf(*record.faults));
-    faults_->GiveCopy(record.faults);
-    record.faults = nullptr;
-  }
-  if (!health_.ok()) state.status = health_;
+  state.status = health_.ok() ? record.enqueued : health_;
   record.waited.clear();
   state.complete = true;
 }

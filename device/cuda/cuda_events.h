@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/mutex.h"
 #include "device/cuda/api.h"
-#include "device/cuda/faults.h"
 #include "device/cuda/graph_cache.h"
 #include "device/device.h"
 
@@ -43,7 +42,6 @@ struct EventRecord {
   Event begin = nullptr;  // before the first work since the event before; null: there was none
   Event end = nullptr;    // null: complete when it was recorded
   absl::Status enqueued;  // of the calls that enqueued that work
-  const FaultSlot* faults = nullptr;  // may be read when complete
   std::shared_ptr<StreamProgress> progress;
   int64_t launches = 0;  // on the stream, up to here
 
@@ -55,7 +53,7 @@ struct EventRecord {
 class CudaEvents {
  public:
   // `clock_stream` is for the device's clock alone; it has no work.
-  CudaEvents(std::shared_ptr<Api> api, Faults* faults, Stream clock_stream);
+  CudaEvents(std::shared_ptr<Api> api, Stream clock_stream);
 
   // The device's clock: the host's steady one, to which the GPU's stamps are converted.
   Micros Now() const { return clock_.Now(); }
@@ -95,7 +93,6 @@ class CudaEvents {
   bool AnyPending() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::shared_ptr<Api> api_;
-  Faults* const faults_;
   const Stream clock_stream_;
   const SteadyClock clock_;
   const std::shared_ptr<EventPool> pool_;

@@ -1,7 +1,6 @@
 // Compiling a graph and enqueuing its kernels, node by node or as a CUDA graph.
 #include "device/cuda/cuda_program.h"
 
-#include <algorithm>
 #include <exception>
 
 #include "absl/strings/str_cat.h"
@@ -23,35 +22,21 @@ absl::StatusOr<CudaKernel> MakeLow(const graph::Graph& graph, const graph::Node&
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CudaProgram>> CudaProgram::Make(const graph::Graph& graph,
-                                                               const CudaConfig& config,
-                                                               std::shared_ptr<Faults> faults) {
-  std::unique_ptr<CudaProgram> program(new CudaProgram(std::move(faults)));
+                                                               const CudaConfig& config) {
+  std::unique_ptr<CudaProgram> program(new CudaProgram);
   program->steps_.reserve(graph.nodes.size());
-  std::vector<std::string> names;
   for (const graph::Node& node : graph.nodes) {
     const KernelMaker make = config.find_kernel(node.op->name);
     EBB_ASSIGN_OR_RETURN(CudaKernel kernel, KernelOf(graph, node, "cuda", make, MakeLow));
-    names.push_back(InWords(node));
-    program->steps_.push_back({.name = names.back(),
+    program->steps_.push_back({.name = InWords(node),
                                .kernel = std::move(kernel),
                                .in = {node.inputs.begin(), node.inputs.end()},
-                               .out = {node.outputs.begin(), node.outputs.end()},
-                               .may_fault = cuda::MayFault(graph, node)});
+                               .out = {node.outputs.begin(), node.outputs.end()}});
   }
-  program->first_node_ = program->faults_->AddNodes(std::move(names));
   if (config.graphs) {
     program->graphs_ = std::make_unique<GraphCache>(config.api, config.max_graphs);
   }
   return program;
-}
-
-CudaProgram::~CudaProgram() {
-  if (first_node_ >= 0) faults_->RemoveNodes(first_node_);
-}
-
-bool CudaProgram::MayFault(int first, int last) const {
-  return std::any_of(steps_.begin() + first, steps_.begin() + last + 1,
-                     [](const Step& step) { return step.may_fault; });
 }
 
 absl::Status CudaProgram::Launch(const LaunchOn& on, const Bindings& bindings, int first,
@@ -68,7 +53,7 @@ void CudaProgram::MakeKey(const LaunchOn& on, const Bindings& bindings, int firs
   key.clear();
   key.push_back(steps_.data() + first);
   key.push_back(steps_.data() + last);
-  key.push_back(on.faults);  // of one stream alone
+  key.push_back(on.stream);
   for (int i = first; i <= last; ++i) {
     const Step& step = steps_[static_cast<size_t>(i)];
     for (const ValueId id : step.in)
@@ -92,9 +77,8 @@ absl::Status CudaProgram::Enqueue(const LaunchOn& on, const Bindings& bindings, 
     if (step.kernel.workspace > Bytes(0)) {
       args.workspace = bindings.workspaces[static_cast<size_t>(i)];
     }
-    const cuda::Launch at{.stream = on.stream, .faults = on.faults, .node = first_node_ + i};
     try {
-      absl::Status status = step.kernel.enqueue(at, args);
+      absl::Status status = step.kernel.enqueue(cuda::Launch{.stream = on.stream}, args);
       if (!status.ok()) return Annotate(status, step.name);
     } catch (const std::exception& error) {  // from a vendor's library
       return absl::InternalError(absl::StrCat(step.name, ": ", error.what()));

@@ -8,7 +8,6 @@
 
 #include "absl/container/inlined_vector.h"
 #include "device/cuda/cuda_device.h"
-#include "device/cuda/faults.h"
 #include "device/cuda/graph_cache.h"
 #include "device/device.h"
 
@@ -17,7 +16,6 @@ namespace ebb::device::cuda {
 // Where a launch goes.
 struct LaunchOn {
   Stream stream = nullptr;
-  FaultSlot* faults = nullptr;
   int64_t number = 0;  // of the launch on its stream
   std::shared_ptr<StreamProgress> progress;
   std::vector<const void*>* scratch = nullptr;  // whose contents do not matter
@@ -27,13 +25,9 @@ class CudaProgram final : public Program {
  public:
   // Unimplemented names the node and op without a kernel.
   static absl::StatusOr<std::unique_ptr<CudaProgram>> Make(const graph::Graph& graph,
-                                                           const CudaConfig& config,
-                                                           std::shared_ptr<Faults> faults);
-  ~CudaProgram() override;
+                                                           const CudaConfig& config);
 
   Bytes Workspace(NodeId node) const override { return steps_[node.index()].kernel.workspace; }
-  // Whether one of these nodes can find a fault in its data.
-  bool MayFault(int first, int last) const;
   // Enqueues the nodes first..last; the first refusal, with the node's name, ends it.
   absl::Status Launch(const LaunchOn& on, const Bindings& bindings, int first, int last) const;
   const GraphCache* graphs() const { return graphs_.get(); }  // null: does without
@@ -44,17 +38,14 @@ class CudaProgram final : public Program {
     CudaKernel kernel;
     absl::InlinedVector<ValueId, 6> in;
     absl::InlinedVector<ValueId, 4> out;
-    bool may_fault = false;
   };
 
-  explicit CudaProgram(std::shared_ptr<Faults> faults) : faults_(std::move(faults)) {}
+  CudaProgram() = default;
   absl::Status Enqueue(const LaunchOn& on, const Bindings& bindings, int first, int last) const;
   // What the launch's graph depends on.
   void MakeKey(const LaunchOn& on, const Bindings& bindings, int first, int last) const;
 
-  const std::shared_ptr<Faults> faults_;
   std::vector<Step> steps_;
-  int32_t first_node_ = -1;  // in faults_
   std::unique_ptr<GraphCache> graphs_;
 };
 

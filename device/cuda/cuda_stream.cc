@@ -9,23 +9,17 @@
 
 namespace ebb::device::cuda {
 
-CudaStream::CudaStream(StreamId id, std::shared_ptr<Api> api, CudaEvents* events, Faults* faults)
-    : id_(id), api_(std::move(api)), events_(events), faults_(faults) {
-  broken_ = Open();
+CudaStream::CudaStream(StreamId id, std::shared_ptr<Api> api, CudaEvents* events)
+    : id_(id), api_(std::move(api)), events_(events) {
+  const absl::StatusOr<Stream> handle = api_->CreateStream();
+  handle_ = handle.value_or(nullptr);
+  broken_ = handle.status();
   if (IsSticky(broken_)) events_->Lose(broken_);
   MutexLock lock(&mu_);
   failed_ = broken_;
 }
 
-absl::Status CudaStream::Open() {
-  slot_ = faults_->TakeSlot();
-  if (slot_ == nullptr) return absl::ResourceExhaustedError("too many streams at once");
-  EBB_ASSIGN_OR_RETURN(handle_, api_->CreateStream());
-  return absl::OkStatus();
-}
-
 CudaStream::~CudaStream() {
-  if (slot_ != nullptr) faults_->GiveSlot(slot_);
   if (handle_ != nullptr) api_->DestroyStream(handle_);
   events_->pool()->Give(begin_);
 }
@@ -57,13 +51,9 @@ void CudaStream::Launch(const LaunchArgs& args) {
   MutexLock lock(&mu_);
   if (!Begin()) return;
   if (absl::Status current = api_->MakeCurrent(); !current.ok()) return Note(current);
-  may_fault_ |= program.MayFault(args.first, args.last);
-  Note(program.Launch({.stream = handle_,
-                       .faults = slot_,
-                       .number = ++launches_,
-                       .progress = progress_,
-                       .scratch = &scratch_},
-                      *args.bindings, args.first, args.last));
+  Note(program.Launch(
+      {.stream = handle_, .number = ++launches_, .progress = progress_, .scratch = &scratch_},
+      *args.bindings, args.first, args.last));
 }
 
 void CudaStream::Copy(void* to, const void* from, Bytes bytes) {
@@ -90,11 +80,6 @@ EventId CudaStream::Record() {
   record->launches = launches_;
   record->waited = std::exchange(waited_, {});
   if (handle_ != nullptr && events_->health().ok()) {
-    if (std::exchange(may_fault_, false)) {
-      const absl::StatusOr<const FaultSlot*> faults = faults_->Read(handle_, slot_);
-      Note(faults.status());
-      record->faults = faults.value_or(nullptr);
-    }
     const absl::StatusOr<Event> end = RecordNow();
     if (end.ok()) {
       record->end = *end;

@@ -14,7 +14,7 @@ namespace ebb::device::cuda {
 class CudaStream {
  public:
   // Without a handle (`failed` says why): it does no work, and its events fail.
-  CudaStream(StreamId id, std::shared_ptr<Api> api, CudaEvents* events, Faults* faults);
+  CudaStream(StreamId id, std::shared_ptr<Api> api, CudaEvents* events);
   ~CudaStream();  // its work must be complete
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -29,7 +29,6 @@ class CudaStream {
   void Synchronize();  // without the lock: it waits
 
  private:
-  absl::Status Open();
   // Before work: when it begins is part of the next event.
   bool Begin() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Keeps a failure for the next event; a lost GPU is told at once.
@@ -39,10 +38,8 @@ class CudaStream {
   const StreamId id_;
   const std::shared_ptr<Api> api_;
   CudaEvents* const events_;
-  Faults* const faults_;
-  Stream handle_ = nullptr;    // null: could not be had
-  FaultSlot* slot_ = nullptr;  // on the GPU
-  absl::Status broken_;        // why
+  Stream handle_ = nullptr;  // null: could not be had
+  absl::Status broken_;      // why
 
   Mutex mu_;
   const std::shared_ptr<StreamProgress> progress_ = std::make_shared<StreamProgress>();
@@ -50,7 +47,6 @@ class CudaStream {
   std::vector<const void*> scratch_ ABSL_GUARDED_BY(mu_);
   // Since the last event:
   bool worked_ ABSL_GUARDED_BY(mu_) = false;
-  bool may_fault_ ABSL_GUARDED_BY(mu_) = false;
   Event begin_ ABSL_GUARDED_BY(mu_) = nullptr;
   absl::Status failed_ ABSL_GUARDED_BY(mu_);
   std::vector<std::shared_ptr<EventRecord>> waited_ ABSL_GUARDED_BY(mu_);

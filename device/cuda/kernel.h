@@ -14,22 +14,9 @@
 
 namespace ebb::device::cuda {
 
-// What kernels found wrong with their data (an index beyond the table, ...): the first one since it
-// was last read stays. Lives in memory that the GPU writes and is read with the stream's next
-// event.
-struct FaultSlot {
-  int32_t code = 0;  // FaultCode; 0: none
-  int32_t node = 0;
-  int64_t value = 0;  // what was found, e.g. the index
-  int64_t limit = 0;  // what it must be below
-};
-enum FaultCode : int32_t { kNoFault = 0, kIndexOutOfRange = 1, kLabelOutOfRange = 2 };
-
 // Where a kernel goes.
 struct Launch {
   Stream stream = nullptr;
-  FaultSlot* faults = nullptr;  // in memory that kernels may write
-  int32_t node = 0;             // for faults
 };
 
 struct CudaKernel {

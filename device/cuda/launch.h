@@ -48,24 +48,6 @@ void Loop(LoopOrder order, int64_t n, const F& f) {
 }
 #endif
 
-// ---- Faults of data, said from inside a functor.
-
-EBB_INLINE void Fail(const Launch& at, FaultCode code, int64_t value, int64_t limit) {
-#if defined(__CUDA_ARCH__)
-  if (atomicCAS(&at.faults->code, int32_t{kNoFault}, int32_t{code}) != kNoFault) return;
-#else
-  int32_t* const slot = &at.faults->code;
-  int32_t none = kNoFault;
-  if (!__atomic_compare_exchange_n(slot, &none, int32_t{code}, false, __ATOMIC_RELAXED,
-                                   __ATOMIC_RELAXED)) {
-    return;
-  }
-#endif
-  at.faults->node = at.node;
-  at.faults->value = value;
-  at.faults->limit = limit;
-}
-
 // ---- ForEach: f(i) for every i in [0, n), each by itself.
 
 #if defined(__CUDACC__)

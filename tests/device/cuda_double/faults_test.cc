@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "device/cuda/launch.h"
 #include "tests/device/cuda_double/chain.h"
 #include "tests/device/cuda_double/open_double.h"
 
@@ -14,32 +13,6 @@ using Fault = DoubleApi::Fault;
 using ::testing::HasSubstr;
 
 constexpr char kText[] = "x = input f32[100]; y = Neg(x); z = Neg(y); output z";
-
-// A look-up that says which index is out of range.
-struct LookUp {
-  EBB_INLINE void operator()(int64_t i) const {
-    if (index[i] < 0 || index[i] >= limit) {
-      return Fail(at, device::cuda::kIndexOutOfRange, index[i], limit);
-    }
-    y[i] = x[index[i]];
-  }
-  device::cuda::Launch at;
-  float* y;
-  const float* x;
-  const int64_t* index;
-  int64_t limit;
-};
-
-absl::StatusOr<device::cuda::CudaKernel> MakeLookUp(const graph::Graph& graph,
-                                                    const graph::Node& node) {
-  return device::cuda::MakeCudaKernel(
-      [n = device::OutElements(graph, node), limit = device::In(graph, node).type.shape[0]](
-          const device::cuda::Launch& at, const device::KernelArgs& args) {
-        return ForEach(at, n,
-                       LookUp{at, device::OutPtr<float>(args), device::InPtr<float>(args, 0),
-                              device::InPtr<int64_t>(args, 1), limit});
-      });
-}
 
 class CudaFaults : public ::testing::Test {
  protected:
@@ -56,9 +29,7 @@ class CudaFaults : public ::testing::Test {
     return Finish(device(), stream_);
   }
 
-  CudaDouble cuda_ = OpenCudaDouble({.first = [](absl::string_view op) {
-    return op == "Gather" ? device::cuda::KernelMaker(MakeLookUp) : device::cuda::KernelMaker();
-  }});
+  CudaDouble cuda_ = OpenCudaDouble();
   std::unique_ptr<Chain> chain_;
   device::StreamId stream_;
 };
@@ -71,35 +42,6 @@ TEST_F(CudaFaults, ARefusedLaunchIsToldByTheNextEventAloneWithItsNode) {
               HasSubstr("node '" + chain_->graph().nodes[1].name + "'"));
   EXPECT_TRUE(Run().ok());
   EXPECT_TRUE(device().Health().ok());
-}
-
-TEST_F(CudaFaults, AnIndexOutOfRangeIsToldWithItsNodeAndValue) {
-  Chain look_up(&device(),
-                "x = input f32[100]; i = input i64[4]; y = Gather(x, i) {axis=0}; output y");
-  const std::vector<float> x(Chain::kFloats, 1);
-  std::vector<int64_t> index = {0, 99, 100, 3};
-  look_up.Set("x", x.data(), x.size() * sizeof(float));
-  look_up.Set("i", index.data(), index.size() * sizeof(int64_t));
-  look_up.Launch(stream_);
-  const absl::Status status = Finish(device(), stream_);
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message(),
-            "node '" + look_up.graph().nodes[0].name + "': index 100 is not below 100");
-  index[2] = 2;
-  look_up.Set("i", index.data(), index.size() * sizeof(int64_t));
-  look_up.Launch(stream_);
-  EXPECT_TRUE(Finish(device(), stream_).ok());  // it was told once
-}
-
-TEST_F(CudaFaults, AFaultOfOneStreamIsNotAnothers) {
-  Chain look_up(&device(),
-                "x = input f32[100]; i = input i64[4]; y = Gather(x, i) {axis=0}; output y");
-  const std::vector<int64_t> index = {0, 1, 200, 3};
-  look_up.Set("i", index.data(), index.size() * sizeof(int64_t));
-  const device::StreamId other = device().CreateStream();
-  look_up.Launch(other);
-  EXPECT_TRUE(Run().ok());
-  EXPECT_FALSE(Finish(device(), other).ok());
 }
 
 class CudaLost : public CudaFaults, public ::testing::WithParamInterface<Fault> {};
