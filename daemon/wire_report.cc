@@ -169,6 +169,7 @@ v1::MemoryReport ToWire(const runtime::MemoryReport& memory,
   out.set_wall_us(overlap.wall.count());
   out.set_busy_us(overlap.busy.count());
   out.set_concurrent_us(overlap.concurrent.count());
+  wire.set_outside_bytes(memory.outside.count());
   for (const auto& [name, bytes] : memory.host) (*wire.mutable_host())[name] = bytes.count();
   return wire;
 }

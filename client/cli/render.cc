@@ -224,6 +224,9 @@ std::string MemoryPicture(const v1::MemoryReport& report) {
     absl::StrAppend(&text, "   ", name, " ", Size(it->second));
   }
   text += "\n";
+  if (report.outside_bytes() > 0) {
+    absl::StrAppend(&text, "outside of the pool ", Size(report.outside_bytes()), "\n");
+  }
   size_t label_width = 4;
   for (const auto& lane : report.lanes()) {
     label_width = std::max({label_width, lane.bottom().job().size(), lane.top().job().size()});

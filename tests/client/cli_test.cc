@@ -191,6 +191,9 @@ TEST(Render, TheLanePictureShowsBothTides) {
               HasSubstr("pool 1.0 MiB   resident 512.0 KiB   free 512.0 KiB\n"));
   EXPECT_THAT(MemoryPicture(report),
               HasSubstr("j-17 |#########>.................<~~##########| j-18   52 % used\n"));
+  EXPECT_THAT(MemoryPicture(report), Not(HasSubstr("outside")));
+  report.set_outside_bytes(3 << 19);
+  EXPECT_THAT(MemoryPicture(report), HasSubstr("free 512.0 KiB\noutside of the pool 1.5 MiB\n"));
   // What cannot be is drawn within the frame all the same.
   lane.mutable_bottom()->set_held_bytes(1000);
   EXPECT_THAT(MemoryPicture(report), HasSubstr("|########################################|"));

@@ -86,8 +86,10 @@ TEST(WireReport, MemoryKeepsEveryByte) {
                  {{JobId(1), 2, Bytes(0), Bytes(30)}, {JobId(9), 0, Bytes(30), Bytes(10)}}};
   lane.free = Bytes(50);
   memory.lanes.push_back(lane);
+  memory.outside = Bytes(7);
   const v1::MemoryReport wire = ToWire(memory, {});
   EXPECT_EQ(wire.pool_bytes(), 100);
+  EXPECT_EQ(wire.outside_bytes(), 7);
   EXPECT_EQ(wire.classes().at("saved"), 40);
   EXPECT_EQ(wire.lanes(0).bottom().job(), "j-1");
   EXPECT_EQ(wire.lanes(0).bottom().blocks(0).state(), "held");

@@ -140,6 +140,8 @@ TEST(CudaDoubleEngine, MemoryThatOthersHoldIsNotPromised) {
   EXPECT_EQ(opened.device->Outside(), MiB(144));
   const auto engine = runtime::Engine::Create(std::move(opened.device), {.memory = MiB(200)});
   EXPECT_EQ(engine.status().code(), absl::StatusCode::kInvalidArgument);
+  // Beside a pool, too, which is not counted with it.
+  EXPECT_EQ(Open({.memory = MiB(64)}, {.api = card}).engine->Memory().outside, MiB(144));
 }
 
 TEST(CudaDoubleEngine, MemoryThatIsGoneWhenThePoolIsTakenIsToldAtTheStart) {
