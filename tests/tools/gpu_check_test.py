@@ -89,7 +89,7 @@ def a_run_goes_on_where_the_last_one_ended(path):
     assert not good and results["b"]["state"] == FAILED and mark.read_text() == "abc", results
     good, results, said = outcome(parts, path)
     assert good and mark.read_text() == "abcb", (results, said)
-    assert said[0] == "a: ok before" and said[2] == "c: ok before", said
+    assert said[:2] == ["a: ok before", "c: ok before"], said
     # Results of another commit are kept, and do not count.
     Results(path, {"commit": "other", "card": "a card"})
     before = json.loads(path.with_name(path.name + ".before").read_text())
@@ -99,10 +99,32 @@ def a_run_goes_on_where_the_last_one_ended(path):
 def the_limit_of_all_ends_the_run(path):
     good, results, _ = outcome([python("import time; time.sleep(60)", "slow"), python("", "next")],
                                path, 6)
-    assert not good and results["slow"]["state"] == TIMEOUT, results
+    assert not good and results["slow"]["state"] == LATE, results  # its own limit was not reached
     assert results["next"]["state"] == LATE, results
     good, results, _ = outcome([python("", "slow"), python("", "next")], path)
     assert good, results
+
+
+def what_went_wrong_comes_last_the_next_time(path):
+    def parts(late, seconds):
+        return [python("import time; time.sleep(60)", "hangs", 2), python("import sys; sys.exit(1)",
+                "fails"), python(late, "late", seconds)]
+    _, results, _ = outcome(parts("import time; time.sleep(60)", 60), path, 8)
+    assert [results[n]["state"] for n in ("hangs", "fails", "late")] == [TIMEOUT, FAILED, LATE], results
+    _, results, said = outcome(parts("", 60), path, 8)
+    assert [line.split(":")[0] for line in said] == ["late", "hangs", "fails"], said
+    assert results["late"]["state"] == OK and results["hangs"]["state"] == TIMEOUT, results
+
+
+def the_parts_fit_two_calls(path):
+    all_parts = catalog.Catalog(SOURCE, path, None, path)
+    for call in (all_parts.first_call(), all_parts.second_call()):
+        assert sum(part.seconds for part in call) <= catalog.CALL, [p.name for p in call]
+    first = [part.name for part in all_parts.first_call()]
+    for name in ("contract", "ops", "golden", "cotrain", "resnet50", "torch_solo", "torch_shared"):
+        assert name in first, first
+    names = [part.name for part in all_parts.parts()]
+    assert len(set(names)) == len(names), names
 
 
 def a_run_that_is_killed_says_where_it_was(path):
@@ -235,6 +257,7 @@ def without_a_gpu_it_says_so(path):
 def main():
     for test in (parts_end_as_they_do, what_a_part_leaves_behind_is_ended,
                  a_run_goes_on_where_the_last_one_ended, the_limit_of_all_ends_the_run,
+                 what_went_wrong_comes_last_the_next_time, the_parts_fit_two_calls,
                  a_run_that_is_killed_says_where_it_was, other_files_are_left_alone,
                  outputs_are_read, bits_are_compared,
                  a_pack_has_what_programs_need, without_a_gpu_it_says_so):

@@ -21,7 +21,7 @@ import tempfile
 
 import pack
 import parts
-from catalog import Catalog
+from catalog import CALL, Catalog
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 PARTS_FAILED, NOTHING_TO_RUN = 1, 3
@@ -43,7 +43,8 @@ def arguments():
                         help="the packed programs (build-gpu)")
     parser.add_argument("--out", default="gpu-check.json", metavar="FILE")
     parser.add_argument("--only", nargs="+", metavar="PART", help="these parts alone")
-    parser.add_argument("--seconds", type=int, default=350, help="for all parts together (350)")
+    parser.add_argument("--seconds", type=int, default=CALL,
+                        help=f"for all parts together ({CALL})")
     parser.add_argument("--list", action="store_true", help="the parts, and what each is about")
     args = parser.parse_args()
     if args.seconds < 1 or args.jobs < 1:
@@ -95,7 +96,10 @@ def check(args):
     try:
         folder, libraries, commit = programs(args)
     except parts.Absent as absent:
-        say(f"no programs to run: {absent}")
+        parts.Results(args.out, {"schema": 1, "commit": pack.commit(SOURCE), "card": device["name"],
+                                 "device": device, "why": str(absent), "machine": machine(),
+                                 "date": now()}).write()
+        say(f"no programs to run: {absent}; written to {args.out}")
         return NOTHING_TO_RUN
     results = parts.Results(args.out, {"schema": 1, "commit": commit, "card": device["name"],
                                        "device": device, "machine": machine(), "date": now()})
