@@ -51,7 +51,8 @@ TEST(Json, MemoryHasTheDocumentedKeys) {
   const auto json = nlohmann::ordered_json::parse(ToJson(report, JsonStyle::kIndented));
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
-  EXPECT_THAT(keys, ElementsAre("pool_bytes", "classes", "lanes", "jobs", "overlap", "host"));
+  EXPECT_THAT(keys, ElementsAre("pool_bytes", "classes", "lanes", "jobs", "overlap", "host",
+                                "outside_bytes"));
   const auto& lane = json["lanes"][0];
   for (const char* key : {"id", "size_bytes", "bottom", "top", "waiting_bytes", "free_bytes"}) {
     EXPECT_TRUE(lane.contains(key)) << key;
