@@ -18,12 +18,13 @@ struct Hardware {
   double multiprocessors = 0;
   double fp32_tflops = 0;    // without tensor cores
   double tf32_tflops = 0;    // dense, by tensor cores; 0: has none
-  double half_tflops = 0;    // bf16 and fp16 products, dense; 0: no tensor cores
+  double half_tflops = 0;    // fp16 products, dense, and bf16 ones where `bf16`; 0: no tensor cores
   double bandwidth_gbs = 0;  // of device memory, 1e9 bytes a second
   double l2_mib = 0;
   double memory_gib = 0;
   double link_gbs = 0;  // NVLink to its peers, one way; 0: none
   double bus_gbs = 0;   // PCIe to the host, one way
+  bool bf16 = true;     // tensor cores take bf16; else it is computed as fp32 is
 
   double bytes_per_us() const { return bandwidth_gbs * 1e3; }
   // Of products (matrix, convolution) of operands of `dtype`, and of all other arithmetic.

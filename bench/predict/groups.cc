@@ -4,10 +4,8 @@ namespace ebb::bench {
 
 absl::Span<const RowGroup> RowGroups() {
   static constexpr RowGroup kGroups[] = {
-      {"collectives", CollectiveRows},
-      {"traces", TraceRows},
-      {"four_gpus", FourGpuRows},
-      {"training", TrainingRows},
+      {"kernels", KernelRows},    {"collectives", CollectiveRows}, {"traces", TraceRows},
+      {"four_gpus", FourGpuRows}, {"training", TrainingRows},
   };
   return kGroups;
 }

@@ -5,6 +5,7 @@
 
 namespace ebb::bench {
 
+absl::StatusOr<std::vector<PredictRow>> KernelRows(const std::string& data);
 absl::StatusOr<std::vector<PredictRow>> CollectiveRows(const std::string& data);
 absl::StatusOr<std::vector<PredictRow>> TraceRows(const std::string& data);
 absl::StatusOr<std::vector<PredictRow>> FourGpuRows(const std::string& data);
