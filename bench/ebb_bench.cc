@@ -92,7 +92,7 @@ constexpr Command kCommands[] = {
     {"predict",
      "the performance model's predictions beside what others measured; a missed gate is an error\n"
      "    --data DIR    the folder of measured figures\n"
-     "    --only A,B    groups of rows (all)\n",
+     "    --only A,B    groups of rows (all that take no times here: look_ups does)\n",
      Predict},
 };
 

@@ -10,47 +10,56 @@
 namespace ebb::perfmodel {
 namespace {
 
-constexpr size_t kLeastSamples = 12;
+constexpr size_t kLeastSamples = 40;
 constexpr double kSector = 32;  // bytes that a GPU's memory gives at least
+constexpr double kPage = 4096;
+constexpr double kAhead = 2048;  // bytes of rows that a processor works on at once
 
-// Part of the look-ups that find their row in a cache of `bytes`.
-double Hits(const LookUp& look_up, LookUpPass pass, double bytes) {
-  const double cached = bytes / look_up.row_bytes();
-  const double steady = HitRate(look_up.popularity, cached);
+// Part of the look-ups that find their item (a row, a page) where the `kept` last used ones are.
+double Hits(const LookUp& look_up, LookUpPass pass, const Popularity& items, double kept) {
+  const double steady = HitRate(items, kept);
   if (pass == LookUpPass::kForward || look_up.look_ups <= 0) return steady;
-  // The gradient has just been filled with zeros: the rows that were filled last are there, others
+  // The gradient has just been filled with zeros: the items that were filled last are there, others
   // when they have been added to.
-  const double unique = ExpectedUnique(look_up.popularity, look_up.look_ups);
+  const double unique = ExpectedUnique(items, look_up.look_ups);
   const double again = look_up.look_ups - unique;
-  const double filled = std::min(1.0, cached / look_up.rows);
-  const double kept = again > 0 ? std::min(1.0, steady * look_up.look_ups / again) : 0;
-  return std::min(1.0, (unique * filled + again * kept) / look_up.look_ups);
+  const double filled = std::min(1.0, kept / items.rows());
+  const double stay = again > 0 ? std::min(1.0, steady * look_up.look_ups / again) : 0;
+  return std::min(1.0, (unique * filled + again * stay) / look_up.look_ups);
 }
 
 // What a pass does, in numbers that each take their time: fixed cost, bags, rows, bytes of rows and
-// of bags; for each level beyond the first cache the rows that come from there, and their bytes;
-// backward the bytes of zeros by the level that the table fits in.
+// of bags; for each cache the rows that it does not hold, their bytes and the stalls for them; for
+// each number of pages
+// the rows on others; backward the bytes of zeros, and those beyond each cache.
 std::vector<double> TermsOf(const LookUp& look_up, LookUpPass pass,
-                            const std::vector<double>& caches) {
+                            const std::vector<double>& caches, const std::vector<double>& pages) {
   const double row = look_up.row_bytes();
   std::vector<double> terms = {1, look_up.bags, look_up.look_ups, look_up.look_ups * row,
                                look_up.bags * row};
-  double inner = caches.empty() ? 0 : Hits(look_up, pass, caches[0]);
-  for (size_t level = 1; level <= caches.size(); ++level) {
-    const double outer =
-        level < caches.size() ? std::max(inner, Hits(look_up, pass, caches[level])) : 1;
-    terms.push_back(look_up.look_ups * (outer - inner));
-    terms.push_back(look_up.look_ups * (outer - inner) * row);
-    inner = outer;
+  for (const double cache : caches) {
+    const double missed = look_up.look_ups * (1 - Hits(look_up, pass, look_up.popularity,
+                                                       cache * look_up.cache_share / row));
+    const double part = look_up.look_ups > 0 ? missed / look_up.look_ups : 0;
+    terms.push_back(missed);
+    terms.push_back(missed * row);
+    // Rows are fetched while others are added, some kilobytes ahead: a stall for all that are
+    // missing among these.
+    const double ahead = std::max(1.0, kAhead / row);
+    terms.push_back(look_up.look_ups * (1 - std::pow(1 - part, ahead)) / ahead);
+  }
+  if (!pages.empty()) {
+    const Popularity items = PagePopularity(look_up.popularity, std::max(1.0, kPage / row));
+    for (const double kept : pages) {
+      terms.push_back(look_up.look_ups *
+                      (1 - Hits(look_up, pass, items, kept * look_up.cache_share)));
+    }
   }
   if (pass == LookUpPass::kBackward) {
     const double table = look_up.rows * row;
-    double below = 0;
-    for (size_t level = 0; level <= caches.size(); ++level) {
-      const double size = level < caches.size() ? caches[level] : table;
-      const bool here = table > below && (level == caches.size() || table <= size);
-      terms.push_back(here ? table : 0);
-      below = size;
+    terms.push_back(table);
+    for (const double cache : caches) {
+      terms.push_back(std::max(0.0, table - cache * look_up.cache_share));
     }
   }
   return terms;
@@ -72,47 +81,24 @@ absl::Status Check(const LookUp& look_up) {
   return absl::OkStatus();
 }
 
-double SquaredError(const std::vector<std::vector<double>>& terms,
-                    const std::vector<double>& micros, const std::vector<double>& x) {
-  double sum = 0;
-  for (size_t i = 0; i < terms.size(); ++i) sum += std::pow(Dot(terms[i], x) / micros[i] - 1, 2);
-  return sum;
-}
-
 }  // namespace
 
-LookUpModel::Law LookUpModel::FitLaw(const std::vector<LookUpSample>& samples,
-                                     const std::vector<double>& caches) {
-  Law law{.caches = caches, .samples = static_cast<int>(samples.size())};
+LookUpModel::Law LookUpModel::FitLaw(const std::vector<LookUpSample>& samples) {
+  Law law{.samples = static_cast<int>(samples.size())};
   if (samples.size() < kLeastSamples) return law;
+  for (double cache = 1 << 18; cache <= 1 << 27; cache *= 2) law.caches.push_back(cache);
+  for (double count = 256; count <= 8192; count *= 2) law.pages.push_back(count);
   std::vector<double> micros;
+  std::vector<std::vector<double>> all_terms;
   law.least_bytes = HUGE_VAL;
   for (const LookUpSample& sample : samples) {
     micros.push_back(sample.micros);
+    all_terms.push_back(TermsOf(sample.look_up, sample.pass, law.caches, law.pages));
     const double bytes = sample.look_up.look_ups * sample.look_up.row_bytes();
     law.least_bytes = std::min(law.least_bytes, bytes);
     law.most_bytes = std::max(law.most_bytes, bytes);
   }
-  // Each cache is whole, a half, a quarter or an eighth.
-  double best = HUGE_VAL;
-  std::vector<std::vector<double>> best_terms;
-  for (int choice = 0; choice < std::pow(4, caches.size()); ++choice) {
-    std::vector<double> tried = caches;
-    for (size_t i = 0, left = static_cast<size_t>(choice); i < tried.size(); ++i, left /= 4) {
-      tried[i] /= static_cast<double>(1 << (left % 4));
-    }
-    std::vector<std::vector<double>> terms;
-    for (const LookUpSample& sample : samples) {
-      terms.push_back(TermsOf(sample.look_up, sample.pass, tried));
-    }
-    const std::vector<double> x = FitRelative(terms, micros);
-    const double error = SquaredError(terms, micros, x);
-    if (error >= best) continue;
-    best = error;
-    law.coefficients = x;
-    law.caches = tried;
-    best_terms = std::move(terms);
-  }
+  law.coefficients = FitRelative(all_terms, micros);
   // Intervals from samples that the law did not see: five folds.
   std::vector<double> ratios;
   for (size_t fold = 0; fold < 5; ++fold) {
@@ -120,12 +106,12 @@ LookUpModel::Law LookUpModel::FitLaw(const std::vector<LookUpSample>& samples,
     std::vector<double> times;
     for (size_t i = 0; i < samples.size(); ++i) {
       if (i % 5 == fold) continue;
-      terms.push_back(best_terms[i]);
+      terms.push_back(all_terms[i]);
       times.push_back(micros[i]);
     }
     const std::vector<double> x = FitRelative(terms, times);
     for (size_t i = fold; i < samples.size(); i += 5) {
-      ratios.push_back(micros[i] / std::max(Dot(best_terms[i], x), 1e-9));
+      ratios.push_back(micros[i] / std::max(Dot(all_terms[i], x), 1e-9));
     }
   }
   std::sort(ratios.begin(), ratios.end());
@@ -135,9 +121,7 @@ LookUpModel::Law LookUpModel::FitLaw(const std::vector<LookUpSample>& samples,
   return law;
 }
 
-absl::StatusOr<LookUpModel> LookUpModel::Fit(absl::Span<const LookUpSample> samples,
-                                             std::vector<double> cache_bytes) {
-  std::sort(cache_bytes.begin(), cache_bytes.end());
+absl::StatusOr<LookUpModel> LookUpModel::Fit(absl::Span<const LookUpSample> samples) {
   LookUpModel model;
   bool any = false;
   for (const LookUpPass pass : {LookUpPass::kForward, LookUpPass::kBackward}) {
@@ -151,7 +135,7 @@ absl::StatusOr<LookUpModel> LookUpModel::Fit(absl::Span<const LookUpSample> samp
       of_pass.push_back(sample);
     }
     Law& law = model.laws_[static_cast<size_t>(pass)];
-    law = FitLaw(of_pass, cache_bytes);
+    law = FitLaw(of_pass);
     any |= !law.coefficients.empty();
   }
   if (!any) {
@@ -182,7 +166,7 @@ LookUpModel LookUpModel::APriori(const Hardware& hardware) {
                         per_byte / 2 * times};
     if (pass == LookUpPass::kBackward) {
       law.coefficients.push_back(per_byte / 2);
-      law.coefficients.push_back(per_byte);
+      law.coefficients.push_back(per_byte / 2);
     }
     law.low = 0.5;
     law.high = 2;
@@ -204,9 +188,7 @@ absl::StatusOr<Estimate> LookUpModel::Predict(const LookUp& look_up, LookUpPass 
   Estimate estimate{.source = source_};
   const double bytes = look_up.look_ups * look_up.row_bytes();
   if (bytes <= 0) return estimate;
-  std::vector<double> caches = law.caches;
-  for (double& cache : caches) cache *= look_up.cache_share;
-  estimate.median = Dot(TermsOf(look_up, pass, caches), law.coefficients);
+  estimate.median = Dot(TermsOf(look_up, pass, law.caches, law.pages), law.coefficients);
   estimate.low = estimate.median * law.low;
   estimate.high = estimate.median * law.high;
   estimate.in_hull = bytes >= law.least_bytes / 2 && bytes <= law.most_bytes * 2;

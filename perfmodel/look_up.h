@@ -36,11 +36,11 @@ struct LookUpSample {
 
 class LookUpModel {
  public:
-  // From measurements on one device with caches of so many bytes, from the smallest; how much of
-  // each look-ups really have is found among halves of it. At least 12 samples of each pass that is
-  // to be predicted; else InvalidArgument.
-  static absl::StatusOr<LookUpModel> Fit(absl::Span<const LookUpSample> samples,
-                                         std::vector<double> cache_bytes);
+  // From measurements on one device. Which caches it has need not be said: what a row from beyond
+  // 256 KiB, 512 KiB, ... 128 MiB costs more is found from the samples, and so is what a page of
+  // 4 KiB beyond 256, 512, ... 8192 of them does. At least 40 samples of each pass that is to be
+  // predicted; else InvalidArgument.
+  static absl::StatusOr<LookUpModel> Fit(absl::Span<const LookUpSample> samples);
   // From a data sheet: rows come from the L2 cache at twice the memory's bandwidth; sectors of 32
   // bytes; look-ups reach 0.8 of either. The intervals are wide.
   static LookUpModel APriori(const Hardware& hardware);
@@ -54,12 +54,13 @@ class LookUpModel {
  private:
   struct Law {
     std::vector<double> caches;              // bytes
+    std::vector<double> pages;  // numbers of them
     std::vector<double> coefficients;        // empty: not measured
     double low = 1, high = 1;                // of measured / predicted, 80 % of the samples between
     double least_bytes = 0, most_bytes = 0;  // of the samples' look-ups
     int samples = 0;
   };
-  static Law FitLaw(const std::vector<LookUpSample>& samples, const std::vector<double>& caches);
+  static Law FitLaw(const std::vector<LookUpSample>& samples);
 
   Law laws_[2];
   std::string source_;

@@ -8,8 +8,8 @@ namespace ebb::perfmodel {
 namespace {
 
 constexpr double kHeavyShare = 1.0 / 32768;  // rows above it are classes of their own
-constexpr int64_t kHeavyCount = 16;         // look-ups that tell how often a row comes
-constexpr uint64_t kHoldEvery = 16;         // of the look-ups one is drawn, to be held
+constexpr int64_t kHeavyCount = 16;          // look-ups that tell how often a row comes
+constexpr uint64_t kHoldEvery = 16;          // of the look-ups one is drawn, to be held
 
 // splitmix64 (Steele, Lea, Flood, OOPSLA 2014).
 uint64_t Hash(uint64_t x) {
@@ -79,6 +79,26 @@ double HitRate(const Popularity& popularity, double cached_rows) {
     hits += one.share * -std::expm1(-one.share / one.rows * high);
   }
   return std::clamp(hits, 0.0, 1.0);
+}
+
+Popularity PagePopularity(const Popularity& popularity, double rows_per_page) {
+  const double pages = std::max(1.0, popularity.rows() / rows_per_page);
+  std::vector<Popularity::Class> rows = popularity.classes;
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return a.share * b.rows > b.share * a.rows;  // by share a row
+  });
+  Popularity result;
+  double rest = 1, hot = 0;
+  for (const Popularity::Class& one : rows) {
+    if (one.share / one.rows <= rest / pages || hot + one.rows >= pages) break;
+    rest -= one.share;
+    hot += one.rows;
+    result.classes.push_back(one);
+  }
+  const double others = rest / pages;  // of the other rows, on each page
+  for (Popularity::Class& one : result.classes) one.share += one.rows * others;
+  result.classes.push_back({pages - hot, (pages - hot) * others});
+  return result;
 }
 
 void ReuseSketch::Add(absl::Span<const int64_t> indices) {

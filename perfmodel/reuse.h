@@ -32,6 +32,10 @@ double ExpectedUnique(const Popularity& popularity, double look_ups);
 // Che's approximation (Che, Tung, Wang, "Hierarchical web caching systems", IEEE JSAC 2002).
 double HitRate(const Popularity& popularity, double cached_rows);
 
+// The same of pages of `rows_per_page` (>= 1) rows, frequent rows being scattered over them: each
+// row that is looked up more often than a page of the others has a page of its own.
+Popularity PagePopularity(const Popularity& popularity, double rows_per_page);
+
 // What is kept of a table's look-ups, in bounded memory: rows whose hash falls below a threshold
 // (which halves when they are too many), each with its count, stand for all others; rows that are
 // looked up often are drawn from the stream and counted from then on. Deterministic; one thread.

@@ -28,7 +28,9 @@ absl::StatusOr<std::vector<RowGroup>> Wanted(const Flags& flags) {
     }
     wanted.push_back(*it);
   }
-  if (wanted.empty()) wanted.assign(all.begin(), all.end());
+  if (!wanted.empty()) return wanted;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(wanted),
+               [](const RowGroup& group) { return !group.measures; });
   return wanted;
 }
 

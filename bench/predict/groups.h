@@ -10,5 +10,7 @@ absl::StatusOr<std::vector<PredictRow>> CollectiveRows(const std::string& data);
 absl::StatusOr<std::vector<PredictRow>> TraceRows(const std::string& data);
 absl::StatusOr<std::vector<PredictRow>> FourGpuRows(const std::string& data);
 absl::StatusOr<std::vector<PredictRow>> TrainingRows(const std::string& data);
+absl::StatusOr<std::vector<PredictRow>> LookUpRows(const std::string& data);
+absl::StatusOr<std::vector<PredictRow>> ShardingRows(const std::string& data);
 
 }  // namespace ebb::bench

@@ -49,6 +49,8 @@ using RowMaker = absl::StatusOr<std::vector<PredictRow>> (*)(const std::string& 
 struct RowGroup {
   absl::string_view name;  // of --only
   RowMaker make;
+  bool measures =
+      false;  // takes times on this machine, which must be quiet: only where it is named
 };
 absl::Span<const RowGroup> RowGroups();
 

@@ -99,6 +99,20 @@ INSTANTIATE_TEST_SUITE_P(Skews, ReuseTest,
                          ::testing::Values(Case{50'000, 0.0}, Case{50'000, 0.6}, Case{200'000, 0.9},
                                            Case{200'000, 1.05}, Case{1'000'000, 1.3}));
 
+TEST(PagePopularityTest, FrequentRowsHavePagesOfTheirOwn) {
+  const Popularity pages = PagePopularity(ZipfPopularity(100'000, 1.1), 16);
+  EXPECT_NEAR(pages.rows(), 100'000 / 16.0, 1e-6);
+  double share = 0;
+  for (const Popularity::Class& one : pages.classes) share += one.share;
+  EXPECT_NEAR(share, 1, 1e-9);
+  // As drawn: rows scattered over pages.
+  std::vector<int64_t> drawn = Draw(100'000, 1.1, 200'000, 1);
+  for (int64_t& row : drawn) row /= 16;
+  for (const size_t kept : {64u, 512u, 2048u}) {
+    EXPECT_NEAR(HitRate(pages, static_cast<double>(kept)), LruHits(drawn, kept), 0.05) << kept;
+  }
+}
+
 TEST(ReuseSketchTest, KnowsNothingAtFirstAndPassesOverNegativeRows) {
   ReuseSketch sketch;
   EXPECT_EQ(sketch.popularity(10).rows(), 10);
