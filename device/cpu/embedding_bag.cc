@@ -9,32 +9,64 @@
 namespace ebb::device::cpu {
 namespace {
 
-EBB_CLONES void AddRow(const float* x, float* y, int64_t n) {
-  EBB_IVDEP
-  for (int64_t j = 0; j < n; ++j) y[j] += x[j];
+// Columns [0, kLanes * n) of all bags, added in registers: a sum that is stored after each row
+// would have to come back before the next. Indices without a row add zeros.
+template <int n, class I>
+EBB_CLONES void SumColumns(const float* table, const Bags& s, const I* indices, const I* offsets,
+                           float* y) {
+  static constexpr float kZeros[kLanes * n] = {};
+  const int64_t rows = s.rows, width = s.width;
+  for (int64_t b = 0; b < s.bags; ++b) {
+    const Bags::Bag bag = s.At(offsets, b);
+    Lanes sums[n] = {};
+    for (int64_t i = bag.begin; i < bag.end; ++i) {
+      const int64_t row = RowOf(indices[i], rows);
+      const auto* const x = reinterpret_cast<const Lanes*>(row < 0 ? kZeros : table + row * width);
+      for (int k = 0; k < n; ++k) sums[k] += x[k];
+    }
+    for (int k = 0; k < n; ++k) reinterpret_cast<Lanes*>(y + b * width)[k] = sums[k] * bag.scale;
+  }
 }
+
+// Columns [from, width): fewer than a register holds.
+template <class I>
+void SumRest(const float* table, const Bags& s, const I* indices, const I* offsets, int64_t from,
+             float* y) {
+  for (int64_t b = 0; b < s.bags; ++b) {
+    const Bags::Bag bag = s.At(offsets, b);
+    float sums[kLanes] = {};
+    for (int64_t i = bag.begin; i < bag.end; ++i) {
+      const int64_t row = RowOf(indices[i], s.rows);
+      if (row < 0) continue;
+      for (int64_t j = from; j < s.width; ++j) sums[j - from] += table[row * s.width + j];
+    }
+    for (int64_t j = from; j < s.width; ++j) y[b * s.width + j] = sums[j - from] * bag.scale;
+  }
+}
+
 EBB_CLONES void AddScaledRow(const float* x, float scale, float* y, int64_t n) {
   EBB_IVDEP
   for (int64_t j = 0; j < n; ++j) y[j] += scale * x[j];
 }
-EBB_CLONES void ScaleRow(float scale, float* y, int64_t n) {
-  EBB_IVDEP
-  for (int64_t j = 0; j < n; ++j) y[j] *= scale;
-}
-
 template <class I>
 Kernel Forward(const Bags& s) {
   return MakeKernel([s](const KernelArgs& args) {
-    float* y = OutPtr<float>(args);
-    std::fill_n(y, s.bags * s.width, 0.0f);
-    for (int64_t b = 0; b < s.bags; ++b, y += s.width) {
-      const Bags::Bag bag = s.At(InPtr<I>(args, 2), b);
-      for (int64_t i = bag.begin; i < bag.end; ++i) {
-        const int64_t row = RowOf(InPtr<I>(args, 1)[i], s.rows);
-        if (row >= 0) AddRow(InPtr<float>(args) + row * s.width, y, s.width);
-      }
-      if (bag.scale != 1) ScaleRow(bag.scale, y, s.width);
+    const auto* const table = InPtr<float>(args);
+    const auto* const indices = InPtr<I>(args, 1);
+    const auto* const offsets = InPtr<I>(args, 2);
+    auto* const y = OutPtr<float>(args);
+    int64_t done = 0;
+    for (; s.width - done >= 8 * kLanes; done += 8 * kLanes) {
+      SumColumns<8>(table + done, s, indices, offsets, y + done);
     }
+    for (; s.width - done >= 2 * kLanes; done += 2 * kLanes) {
+      SumColumns<2>(table + done, s, indices, offsets, y + done);
+    }
+    if (s.width - done >= kLanes) {
+      SumColumns<1>(table + done, s, indices, offsets, y + done);
+      done += kLanes;
+    }
+    if (done < s.width) SumRest(table, s, indices, offsets, done, y);
     return absl::OkStatus();
   });
 }
