@@ -13,12 +13,17 @@ namespace {
 constexpr size_t kLeastSamples = 40;
 constexpr double kSector = 32;  // bytes that a GPU's memory gives at least
 constexpr double kPage = 4096;
+constexpr double kIndex = 8;     // bytes of an index
 constexpr double kAhead = 2048;  // bytes of rows that a processor works on at once
 
-// Part of the look-ups that find their item (a row, a page) where the `kept` last used ones are.
-double Hits(const LookUp& look_up, LookUpPass pass, const Popularity& items, double kept) {
-  const double steady = HitRate(items, kept);
-  if (pass == LookUpPass::kForward || look_up.look_ups <= 0) return steady;
+// Part of the look-ups that find their item (a row, a page) where the `kept` last used ones of
+// `bytes` each are; indices and results pass through there too.
+double Hits(const LookUp& look_up, LookUpPass pass, const Popularity& items, double kept,
+            double bytes) {
+  if (look_up.look_ups <= 0) return 1;
+  const double streamed = kIndex + look_up.bags / look_up.look_ups * look_up.row_bytes();
+  const double steady = HitRate(items, kept, streamed / bytes);
+  if (pass == LookUpPass::kForward) return steady;
   // The gradient has just been filled with zeros: the items that were filled last are there, others
   // when they have been added to.
   const double unique = ExpectedUnique(items, look_up.look_ups);
@@ -39,7 +44,7 @@ std::vector<double> TermsOf(const LookUp& look_up, LookUpPass pass,
                                look_up.bags * row};
   for (const double cache : caches) {
     const double missed = look_up.look_ups * (1 - Hits(look_up, pass, look_up.popularity,
-                                                       cache * look_up.cache_share / row));
+                                                       cache * look_up.cache_share / row, row));
     const double part = look_up.look_ups > 0 ? missed / look_up.look_ups : 0;
     terms.push_back(missed);
     terms.push_back(missed * row);
@@ -52,7 +57,7 @@ std::vector<double> TermsOf(const LookUp& look_up, LookUpPass pass,
     const Popularity items = PagePopularity(look_up.popularity, std::max(1.0, kPage / row));
     for (const double kept : pages) {
       terms.push_back(look_up.look_ups *
-                      (1 - Hits(look_up, pass, items, kept * look_up.cache_share)));
+                      (1 - Hits(look_up, pass, items, kept * look_up.cache_share, kPage)));
     }
   }
   if (pass == LookUpPass::kBackward) {

@@ -63,16 +63,18 @@ double ExpectedUnique(const Popularity& popularity, double look_ups) {
   return std::min(unique, look_ups);
 }
 
-double HitRate(const Popularity& popularity, double cached_rows) {
+double HitRate(const Popularity& popularity, double cached_rows, double streamed) {
   if (cached_rows <= 0) return 0;
-  if (cached_rows >= popularity.rows()) return 1;
-  // The characteristic time: how many look-ups a row stays, found by bisection of its logarithm.
+  if (streamed <= 0 && cached_rows >= popularity.rows()) return 1;
+  // The characteristic time: how many look-ups a row stays, found by bisection.
+  const auto used = [&](double look_ups) {
+    return ExpectedUnique(popularity, look_ups) + streamed * look_ups;
+  };
   double low = 0, high = 1;
-  while (ExpectedUnique(popularity, high) < cached_rows && high < 1e18) high *= 2;
-  // Unique rows are at most `look_ups`, so that `low` is below.
-  for (int i = 0; i < 100; ++i) {
+  while (used(high) < cached_rows && high < 1e18) high *= 2;
+  for (int i = 0; i < 60; ++i) {
     const double middle = (low + high) / 2;
-    (ExpectedUnique(popularity, middle) < cached_rows ? low : high) = middle;
+    (used(middle) < cached_rows ? low : high) = middle;
   }
   double hits = 0;
   for (const Popularity::Class& one : popularity.classes) {

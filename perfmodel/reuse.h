@@ -29,8 +29,9 @@ Popularity ZipfPopularity(int64_t rows, double skew);
 // Different rows among so many look-ups, each drawn by its own.
 double ExpectedUnique(const Popularity& popularity, double look_ups);
 // Part of the look-ups that find their row in a cache of the `cached_rows` that were used last, by
-// Che's approximation (Che, Tung, Wang, "Hierarchical web caching systems", IEEE JSAC 2002).
-double HitRate(const Popularity& popularity, double cached_rows);
+// Che's approximation (Che, Tung, Wang, "Hierarchical web caching systems", IEEE JSAC 2002). With
+// every look-up `streamed` rows' worth of other data (indices, results) pass through it as well.
+double HitRate(const Popularity& popularity, double cached_rows, double streamed = 0);
 
 // The same of pages of `rows_per_page` (>= 1) rows, frequent rows being scattered over them: each
 // row that is looked up more often than a page of the others has a page of its own.
