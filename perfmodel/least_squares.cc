@@ -155,6 +155,7 @@ std::vector<double> FitRelative(absl::Span<const std::vector<double>> a,
 }
 
 double Dot(absl::Span<const double> a, absl::Span<const double> x) {
+  EBB_CHECK(a.size() == x.size());
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) sum += a[i] * x[i];
   return sum;

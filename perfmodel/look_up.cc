@@ -161,14 +161,16 @@ LookUpModel LookUpModel::APriori(const Hardware& hardware) {
     // A gradient is read and written; its index is sorted first.
     const double times = pass == LookUpPass::kBackward ? 2 : 1;
     // Fixed, bags, rows (an index of 8 bytes), their bytes from the cache, bytes of bags; from
-    // memory: rows (part of a sector is lost, half of one on average), bytes; zeros.
+    // memory: rows (part of a sector is lost, half of one on average), bytes, stalls (other threads
+    // run meanwhile); zeros.
     law.coefficients = {5,
                         0,
                         8 * per_byte * times,
                         per_byte / 2 * times,
                         per_byte,
                         kSector / 2 * per_byte * times,
-                        per_byte / 2 * times};
+                        per_byte / 2 * times,
+                        0};
     if (pass == LookUpPass::kBackward) {
       law.coefficients.push_back(per_byte / 2);
       law.coefficients.push_back(per_byte / 2);

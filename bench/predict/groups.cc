@@ -4,13 +4,8 @@ namespace ebb::bench {
 
 absl::Span<const RowGroup> RowGroups() {
   static constexpr RowGroup kGroups[] = {
-      {"kernels", KernelRows},    {"collectives", CollectiveRows}, {"traces", TraceRows},
-      {"four_gpus", FourGpuRows}, {"training", TrainingRows},
-      {"collectives", CollectiveRows},
-      {"traces", TraceRows},
-      {"four_gpus", FourGpuRows},
-      {"training", TrainingRows},
-      {"sharding", ShardingRows},
+      {"kernels", KernelRows},        {"collectives", CollectiveRows}, {"traces", TraceRows},
+      {"four_gpus", FourGpuRows},     {"training", TrainingRows},      {"sharding", ShardingRows},
       {"look_ups", LookUpRows, true},
   };
   return kGroups;

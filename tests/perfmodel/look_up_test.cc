@@ -25,7 +25,9 @@ LookUp Of(int64_t rows, double width, double look_ups, double bags, double skew)
 
 // A machine by the law that look-ups from memory cost more than those from its cache.
 double Truth(const LookUp& look_up) {
-  const double hits = HitRate(look_up.popularity, kCache / look_up.row_bytes());
+  const double row = look_up.row_bytes();
+  const double streamed = 8 + look_up.bags / look_up.look_ups * row;  // indices and results
+  const double hits = HitRate(look_up.popularity, kCache / row, streamed / row);
   return 3 + look_up.look_ups * 0.01 + look_up.look_ups * (1 - hits) * 0.08 +
          look_up.look_ups * (1 - hits) * look_up.row_bytes() * 2e-4;
 }

@@ -130,6 +130,8 @@ TEST(HitRateTest, IsMonotoneInTheCacheAndWholeWhereAllRowsFit) {
   }
   EXPECT_EQ(HitRate(popularity, 10'000), 1);
   EXPECT_EQ(HitRate(popularity, 0), 0);
+  EXPECT_LT(HitRate(popularity, 1000, 0.5), HitRate(popularity, 1000));
+  EXPECT_LT(HitRate(popularity, 10'000, 0.5), 1);  // what passes through pushes rows out
 }
 
 }  // namespace
