@@ -54,7 +54,7 @@ class LookUpModel {
  private:
   struct Law {
     std::vector<double> caches;              // bytes
-    std::vector<double> pages;  // numbers of them
+    std::vector<double> pages;               // numbers of them
     std::vector<double> coefficients;        // empty: not measured
     double low = 1, high = 1;                // of measured / predicted, 80 % of the samples between
     double least_bytes = 0, most_bytes = 0;  // of the samples' look-ups
