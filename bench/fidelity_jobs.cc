@@ -3,9 +3,12 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/substitute.h"
 #include "base/status.h"
 #include "graph/text.h"
@@ -161,8 +164,14 @@ std::vector<std::string> FidelityJobs() {
 }
 
 absl::StatusOr<runtime::JobSpec> FidelityJob(const std::string& name, int64_t steps) {
-  for (const Shape& job : kJobs) {
-    if (name != job.name) continue;
+  const std::pair<std::string, std::string> parts = absl::StrSplit(name, absl::MaxSplits('@', 1));
+  for (Shape job : kJobs) {
+    if (parts.first != job.name) continue;
+    if (parts.first != name &&
+        (!absl::SimpleAtoi(parts.second, &job.batch) || job.batch < 1 || job.batch > 4096)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("job '", name, "': a batch is a number from 1 to 4096"));
+    }
     EBB_ASSIGN_OR_RETURN(graph::Graph graph, graph::ParseGraph(TextOf(job)));
     runtime::JobSpec spec;
     spec.name = name;

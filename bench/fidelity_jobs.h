@@ -12,7 +12,8 @@ namespace ebb::bench {
 
 std::vector<std::string> FidelityJobs();  // their names
 
-// NotFound lists the names.
+// "mlp-512", or "mlp-512@64" with a batch of its own. NotFound lists the names; InvalidArgument: a
+// batch that is not a number from 1 to 4096.
 absl::StatusOr<runtime::JobSpec> FidelityJob(const std::string& name, int64_t steps);
 
 }  // namespace ebb::bench

@@ -16,6 +16,13 @@ absl::StatusOr<std::unique_ptr<device::Program>> NodeTimer::Compile(
     const graph::OpCost work = graph::CostOf(graph, node);
     const bool is_view = work.flops == Flops(0) && work.bytes == Bytes(0);
     times->kernels.push_back(device::KernelKey(graph, node));
+    times->names.push_back(graph.value(node.outputs[0]).name);
+    // What no family covers still moves its bytes.
+    auto described = perfmodel::WorkOf(graph, node);
+    if (!described.ok()) {
+      described.emplace().bytes = static_cast<double>(work.bytes.count());
+    }
+    times->works.push_back(*described);
     times->bytes.push_back(is_view ? 0 : static_cast<double>(work.bytes.count()));
   }
   times->micros.resize(graph.nodes.size());

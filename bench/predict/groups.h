@@ -12,5 +12,6 @@ absl::StatusOr<std::vector<PredictRow>> FourGpuRows(const std::string& data);
 absl::StatusOr<std::vector<PredictRow>> TrainingRows(const std::string& data);
 absl::StatusOr<std::vector<PredictRow>> LookUpRows(const std::string& data);
 absl::StatusOr<std::vector<PredictRow>> ShardingRows(const std::string& data);
+absl::StatusOr<std::vector<PredictRow>> CpuStepRows(const std::string& data);
 
 }  // namespace ebb::bench
