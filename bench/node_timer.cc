@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "device/sim/kernel_times.h"
 #include "graph/op.h"
@@ -16,7 +17,7 @@ absl::StatusOr<std::unique_ptr<device::Program>> NodeTimer::Compile(
     const graph::OpCost work = graph::CostOf(graph, node);
     const bool is_view = work.flops == Flops(0) && work.bytes == Bytes(0);
     times->kernels.push_back(device::KernelKey(graph, node));
-    times->names.push_back(graph.value(node.outputs[0]).name);
+    times->names.push_back(absl::StrCat(node.id.value(), " ", node.op->name));
     // What no family covers still moves its bytes.
     auto described = perfmodel::WorkOf(graph, node);
     if (!described.ok()) {

@@ -17,7 +17,7 @@ namespace ebb::bench {
 // Of one compiled graph: its nodes in order.
 struct NodeTimes {
   std::vector<std::string> kernels;         // by device::KernelKey
-  std::vector<std::string> names;           // of their first results
+  std::vector<std::string> names;           // their place and op
   std::vector<perfmodel::Work> works;       // no FLOPs and bytes: a view
   std::vector<double> bytes;                // that the op table says it moves; 0: a view
   std::vector<std::vector<double>> micros;  // of every execution
