@@ -19,7 +19,7 @@ namespace ebb::bench {
 namespace {
 
 constexpr int64_t kSteps = 50;
-constexpr int kRounds = 5;  // over all runs, so that what disturbs the machine hits no run alone
+constexpr int kRounds = 9;  // over all runs, so that what disturbs the machine hits no run alone
 const Bytes kPool = MiB(1024);
 
 struct Job {
@@ -73,8 +73,10 @@ class Bench {
         EBB_RETURN_IF_ERROR(TimeNodes(job.At(job.high)));
         EBB_RETURN_IF_ERROR(Measure({job.At(job.low), job.At(job.high)}));
       }
-      for (const auto& [a, b] : Pairs())
+      for (const auto& [a, b] : Pairs()) {
+        EBB_RETURN_IF_ERROR(Measure({a->At(a->low), b->At(b->high)}));
         EBB_RETURN_IF_ERROR(Measure({a->At(a->third), b->At(b->third)}));
+      }
     }
     EBB_RETURN_IF_ERROR(Learn());
     return Rows();
@@ -149,41 +151,71 @@ class Bench {
   absl::Status Learn() {
     for (const Job& job : kJobs) {
       std::vector<perfmodel::StepSample> samples;
-      std::vector<perfmodel::CoRun> co_runs;
-      const Rounds& pair = runs_.at({job.At(job.low), job.At(job.high)});
       for (const int64_t batch : {job.low, job.high}) {
         EBB_ASSIGN_OR_RETURN(samples.emplace_back(), SampleOf(job, batch));
-        co_runs.push_back(
-            {.alone_us = samples.back().step_us, .beside_us = pair.Step(batch == job.low ? 0 : 1)});
       }
       EBB_ASSIGN_OR_RETURN(const auto law, perfmodel::StepLaw::Fit(samples));
       laws_.emplace(job.name, law);
-      EBB_ASSIGN_OR_RETURN(const auto interference, perfmodel::FitInterference(co_runs));
-      slowdown_[job.name] = interference.slowdown[0][0];
     }
     return absl::OkStatus();
   }
 
+  // Of both jobs of a calibration pair: `a` at its smaller batch, `b` at its larger.
+  void AddCoRuns(const Job& a, const Job& b, std::vector<perfmodel::CoRun>* out) const {
+    const Jobs jobs = {a.At(a.low), b.At(b.high)};
+    for (const size_t j : {0, 1}) {
+      out->push_back(
+          {.alone_us = runs_.at({jobs[j]}).Step(0), .beside_us = runs_.at(jobs).Step(j)});
+    }
+  }
+
+  // By how much two jobs slow each other, from the pairs that are not theirs.
+  absl::StatusOr<double> SlowdownWithout(const Job* a, const Job* b) const {
+    std::vector<perfmodel::CoRun> co_runs;
+    for (const Job& job : kJobs) AddCoRuns(job, job, &co_runs);
+    for (const auto& [c, d] : Pairs()) {
+      if (c != a || d != b) AddCoRuns(*c, *d, &co_runs);
+    }
+    return Slowdown(co_runs);
+  }
+  // The same from each of them beside itself.
+  absl::StatusOr<double> SlowdownOfSelves(const Job* a, const Job* b) const {
+    double product = 1;
+    for (const Job* job : {a, b}) {
+      std::vector<perfmodel::CoRun> co_runs;
+      AddCoRuns(*job, *job, &co_runs);
+      EBB_ASSIGN_OR_RETURN(const double slowdown, Slowdown(co_runs));
+      product *= slowdown;
+    }
+    return std::sqrt(product);
+  }
+  static absl::StatusOr<double> Slowdown(const std::vector<perfmodel::CoRun>& co_runs) {
+    EBB_ASSIGN_OR_RETURN(const auto fitted, perfmodel::FitInterference(co_runs));
+    return fitted.of(perfmodel::Resource::kCompute, perfmodel::Resource::kCompute);
+  }
+
   absl::StatusOr<std::vector<PredictRow>> Rows() const {
-    std::vector<Predicted> third, beyond, beside;
+    std::vector<Predicted> third, beyond, beside, selves;
     for (const Job& job : kJobs) {
       EBB_RETURN_IF_ERROR(Alone(job, job.third, &third));
       EBB_RETURN_IF_ERROR(Alone(job, job.beyond, &beyond));
     }
     for (const auto& [a, b] : Pairs()) {
-      // What a job suffers beside itself is how much it disturbs times how much it minds.
-      const double slowdown = std::sqrt(slowdown_.at(a->name) * slowdown_.at(b->name));
+      EBB_ASSIGN_OR_RETURN(const double slowdown, SlowdownWithout(a, b));
+      EBB_ASSIGN_OR_RETURN(const double of_selves, SlowdownOfSelves(a, b));
       const Rounds& pair = runs_.at({a->At(a->third), b->At(b->third)});
       for (const size_t j : {0, 1}) {
         const Job& job = j == 0 ? *a : *b;
         EBB_ASSIGN_OR_RETURN(const auto step, laws_.at(job.name).Step(job.third));
         beside.push_back({.measured = pair.Step(j), .median = step.median * slowdown});
+        selves.push_back({.measured = pair.Step(j), .median = step.median * of_selves});
         Tell(absl::StrCat(job.At(job.third), " beside ", (j == 0 ? *b : *a).name), beside.back(),
              pair.others());
       }
     }
     return std::vector<PredictRow>{WorstOf("cpu steps, third batch, worst of", third, 10),
                                    WorstOf("cpu steps, beside another job, worst of", beside, 15),
+                                   RowOf("cpu steps, the same by each beside itself", selves),
                                    RowOf("cpu steps, twice the largest batch", beyond)};
   }
 
@@ -219,7 +251,6 @@ class Bench {
   std::map<Jobs, Rounds> runs_;
   std::map<std::string, std::map<std::string, TimedNode>> nodes_;  // by job with batch
   std::map<std::string, perfmodel::StepLaw> laws_;
-  std::map<std::string, double> slowdown_;  // beside itself
 };
 
 }  // namespace
