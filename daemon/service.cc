@@ -70,7 +70,10 @@ absl::StatusOr<JobId> Service::SubmitNew(const grpc::ServerContext& context,
                                          const v1::JobSpec& spec) {
   EBB_ASSIGN_OR_RETURN(runtime::JobSpec native, JobSpecFromWire(spec, resolver_));
   native.abandoned = [&context] { return context.IsCancelled(); };
-  return engine_->Submit(std::move(native));
+  EBB_ASSIGN_OR_RETURN(const JobId job, engine_->Submit(std::move(native)));
+  MutexLock lock(&mu_);
+  specs_[job] = spec;
+  return job;
 }
 
 absl::StatusOr<JobId> Service::SubmitKeyed(const grpc::ServerContext& context,
@@ -180,6 +183,7 @@ grpc::Status Service::Forget(grpc::ServerContext*, const v1::ForgetRequest* requ
   if (!job.ok()) return proto::ToGrpc(job.status());
   if (const absl::Status status = engine_->Forget(*job); !status.ok()) return proto::ToGrpc(status);
   MutexLock lock(&mu_);
+  specs_.erase(*job);
   absl::erase_if(keyed_, [&](const auto& entry) { return entry.second.job == *job; });
   return grpc::Status::OK;
 }

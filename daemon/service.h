@@ -26,6 +26,10 @@ class Service final : public v1::Ebb::Service {
   grpc::Status Submit(grpc::ServerContext*, const v1::SubmitRequest*, v1::Job*) override;
   grpc::Status Estimate(grpc::ServerContext*, const v1::EstimateRequest*,
                         v1::EstimateResponse*) override;
+  grpc::Status Predict(grpc::ServerContext*, const v1::PredictRequest*,
+                       v1::PredictResponse*) override;
+  grpc::Status ShardEmbeddings(grpc::ServerContext*, const v1::ShardEmbeddingsRequest*,
+                               v1::ShardEmbeddingsResponse*) override;
   grpc::Status Get(grpc::ServerContext*, const v1::GetRequest*, v1::Job*) override;
   grpc::Status List(grpc::ServerContext*, const v1::ListRequest*, v1::ListResponse*) override;
   grpc::Status Watch(grpc::ServerContext*, const v1::WatchRequest*,
@@ -68,6 +72,9 @@ class Service final : public v1::Ebb::Service {
   absl::StatusOr<JobId> SubmitNew(const grpc::ServerContext& context, const v1::JobSpec& spec);
   absl::StatusOr<JobId> SubmitKeyed(const grpc::ServerContext& context, const v1::JobSpec& spec,
                                     const std::string& key);
+  absl::Status PredictTraining(const grpc::ServerContext& context,
+                               const v1::PredictRequest& request,
+                               v1::PredictResponse* response) const;
   // An action on a job that answers with its state after it.
   template <class Request, class Action>
   grpc::Status Act(const Request& request, v1::Job* response, Action action) const;
@@ -85,6 +92,7 @@ class Service final : public v1::Ebb::Service {
   mutable Mutex mu_;
   CondVar keyed_done_;
   absl::flat_hash_map<std::string, Keyed> keyed_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<JobId, v1::JobSpec> specs_ ABSL_GUARDED_BY(mu_);  // as they were submitted
 };
 
 }  // namespace ebb::daemon

@@ -7,7 +7,7 @@ on from where it was after a broken connection. As a program: pushes the arrays 
 Needs numpy and grpcio, and what grpcio-tools makes of the .proto files:
 
     python3 -m grpc_tools.protoc -I proto --python_out=stubs --grpc_python_out=stubs \\
-        proto/ebb/v1/job.proto proto/ebb/v1/service.proto
+        proto/ebb/v1/job.proto proto/ebb/v1/predict.proto proto/ebb/v1/service.proto
     PYTHONPATH=stubs python3 examples/feed_client.py ...
 """
 import os
