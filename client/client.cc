@@ -134,6 +134,15 @@ absl::StatusOr<v1::EstimateResponse> Client::Estimate(const v1::JobSpec& spec,
   EBB_CALL(Estimate, v1::EstimateResponse, request);
 }
 
+absl::StatusOr<v1::PredictResponse> Client::Predict(const v1::PredictRequest& request) {
+  EBB_CALL(Predict, v1::PredictResponse, request);
+}
+
+absl::StatusOr<v1::ShardEmbeddingsResponse> Client::ShardEmbeddings(
+    const v1::ShardEmbeddingsRequest& request) {
+  EBB_CALL(ShardEmbeddings, v1::ShardEmbeddingsResponse, request);
+}
+
 absl::StatusOr<v1::Job> Client::Get(const std::string& job) {
   v1::GetRequest request;
   request.set_job(job);

@@ -35,6 +35,10 @@ class Client {
   // What Submit would say; `devices`: "live", "sim:PROFILE"; none: live.
   absl::StatusOr<v1::EstimateResponse> Estimate(const v1::JobSpec& spec,
                                                 const std::vector<std::string>& devices = {});
+  // How long training would take on other GPUs; which rank should hold which embedding table.
+  absl::StatusOr<v1::PredictResponse> Predict(const v1::PredictRequest& request);
+  absl::StatusOr<v1::ShardEmbeddingsResponse> ShardEmbeddings(
+      const v1::ShardEmbeddingsRequest& request);
   absl::StatusOr<v1::Job> Get(const std::string& job);
   absl::StatusOr<v1::ListResponse> List(const std::map<std::string, std::string>& labels = {});
   // Calls `on_update` for every message until the job has ended or it returns false.

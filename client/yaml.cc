@@ -90,26 +90,40 @@ absl::Status CheckEncoding(absl::string_view text, absl::string_view source) {
       absl::StrCat(source, ":", line, ": this line is not UTF-8; save the file as UTF-8"));
 }
 
-}  // namespace
-
-absl::StatusOr<v1::JobSpec> ParseSpec(absl::string_view text, absl::string_view source) {
+// The one document of `text`, a mapping; `what` says of what kind.
+absl::Status ReadText(absl::string_view text, absl::string_view source, absl::string_view what,
+                      Message* message) {
   if (static_cast<int64_t>(text.size()) > kMaxText.count()) {
-    return Invalid(absl::StrCat(source, ": a job file has at most ", FormatBytes(kMaxText)));
+    return Invalid(
+        absl::StrCat(source, ": the file is too large; at most ", FormatBytes(kMaxText)));
   }
   EBB_RETURN_IF_ERROR(CheckEncoding(text, source));
-  v1::JobSpec spec;
-  EBB_RETURN_IF_ERROR(CatchYaml(source, [&]() -> absl::Status {
+  return CatchYaml(source, [&]() -> absl::Status {
     const YamlText yaml = LoadYaml(std::string(text));
     if (yaml.has_more) {
       return Invalid(absl::StrCat(source, ": it holds more than one document (---)"));
     }
     YamlReader reader(source);
-    if (!yaml.document.IsMap()) {
-      return Invalid(absl::StrCat(source, ":1:1: a job file is a mapping: name, model, data, ..."));
-    }
-    return reader.ReadMessage(yaml.document, "", &spec);
-  }));
+    if (!yaml.document.IsMap()) return Invalid(absl::StrCat(source, ":1:1: ", what));
+    return reader.ReadMessage(yaml.document, "", message);
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<v1::JobSpec> ParseSpec(absl::string_view text, absl::string_view source) {
+  v1::JobSpec spec;
+  EBB_RETURN_IF_ERROR(
+      ReadText(text, source, "a job file is a mapping: name, model, data, ...", &spec));
   return spec;
+}
+
+absl::StatusOr<v1::ShardEmbeddingsRequest> ParseTables(absl::string_view text,
+                                                       absl::string_view source) {
+  v1::ShardEmbeddingsRequest request;
+  EBB_RETURN_IF_ERROR(
+      ReadText(text, source, "a file of tables is a mapping: tables, batch_size, ...", &request));
+  return request;
 }
 
 absl::Status ApplyOverride(absl::string_view assignment, v1::JobSpec* spec) {

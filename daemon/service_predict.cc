@@ -64,9 +64,8 @@ class WantedCollectives : public perfmodel::CollectivePredictor {
 perfmodel::StepMaker CachedSteps(runtime::JobSpec spec) {
   using Key = std::pair<int64_t, int64_t>;
   auto made = std::make_shared<std::map<Key, absl::StatusOr<perfmodel::TrainingStep>>>();
-  perfmodel::StepMaker make = perfmodel::StepsOf([spec = std::move(spec)](int64_t batch) {
-    return runtime::TrainingGraphAt(spec, batch);
-  });
+  perfmodel::StepMaker make = perfmodel::StepsOf(
+      [spec = std::move(spec)](int64_t batch) { return runtime::TrainingGraphAt(spec, batch); });
   return [made, make = std::move(make)](int64_t batch, int64_t tensor) {
     const auto it = made->find({batch, tensor});
     if (it != made->end()) return it->second;
@@ -157,20 +156,18 @@ absl::Status Compare(const grpc::ServerContext& context, const PredictAsked& ask
                      " in one request: ask for fewer GPUs or kinds of hardware"));
   }
   const perfmodel::StepMaker steps = CachedSteps(what.spec);
-  const perfmodel::Fabric* fabric = asked.fabric ? &*asked.fabric : nullptr;
-  const WantedCollectives collectives(context, fabric);
   for (const PredictedHardware& hardware : asked.hardware) {
     const WantedOps ops(context, *hardware.ops);
+    const WantedCollectives collectives(context, hardware.fabric.get());
     const perfmodel::StrategyInputs inputs{.steps = steps,
                                            .batch = what.batch,
                                            .ops = &ops,
                                            .collectives = &collectives,
                                            .launch_us = request.launch_us(),
                                            .bus_gbs = hardware.hardware.bus_gbs};
-    const perfmodel::ReportOptions options{
-        .memory_bytes = hardware.hardware.memory_gib * kGiB,
-        .steps = what.steps,
-        .price_per_gpu_hour = hardware.price};
+    const perfmodel::ReportOptions options{.memory_bytes = hardware.hardware.memory_gib * kGiB,
+                                           .steps = what.steps,
+                                           .price_per_gpu_hour = hardware.price};
     for (const auto& [gpus, strategies] : candidates) {
       EBB_ASSIGN_OR_RETURN(const Comparison comparison,
                            perfmodel::CompareStrategies(inputs, strategies, options));
@@ -179,7 +176,7 @@ absl::Status Compare(const grpc::ServerContext& context, const PredictAsked& ask
       one->set_hardware(hardware.asked);
       one->set_hardware_name(Escaped(hardware.hardware.name));
       one->set_kernels(Escaped(hardware.kernels));
-      if (fabric != nullptr) one->set_fabric(Escaped(fabric->name()));
+      if (hardware.fabric != nullptr) one->set_fabric(Escaped(hardware.fabric->name()));
       one->set_gpus(gpus);
       const bool last = gpus == candidates.back().first && &hardware == asked.hardware.data();
       if (!request.timelines() || !last || comparison.ranking.empty()) continue;
@@ -192,7 +189,7 @@ absl::Status Compare(const grpc::ServerContext& context, const PredictAsked& ask
 absl::StatusOr<v1::ShardEmbeddingsResponse> Shard(const grpc::ServerContext& context,
                                                   const v1::ShardEmbeddingsRequest& request) {
   EBB_ASSIGN_OR_RETURN(const ShardAsked asked, AskedFromWire(request));
-  const WantedCollectives collectives(context, asked.fabric ? &*asked.fabric : nullptr);
+  const WantedCollectives collectives(context, asked.fabric.get());
   EBB_ASSIGN_OR_RETURN(
       const perfmodel::ShardPlan plan,
       perfmodel::PlanShards(asked.task, perfmodel::LookUpModel::APriori(asked.hardware),
@@ -232,9 +229,10 @@ absl::Status Service::PredictTraining(const grpc::ServerContext& context,
   what.batch = request.batch_size() > 0 ? request.batch_size() : what.spec.StepRows();
   if (what.batch < 1) {
     return absl::InvalidArgumentError(
-        what.spec.batch_auto ? "batch_size: auto is of the daemon's device; give batch_size of this "
-                               "request, for all GPUs together"
-                             : "batch_size: it is not a positive number");
+        what.spec.batch_auto
+            ? "batch_size: auto is of the daemon's device; give batch_size of this "
+              "request, for all GPUs together"
+            : "batch_size: it is not a positive number");
   }
   EBB_RETURN_IF_ERROR(CountSteps(request, info ? info->total_steps : 0, &what));
   EBB_RETURN_IF_ERROR(Compare(context, asked, request, what, response));

@@ -63,13 +63,17 @@ absl::StatusOr<PredictedHardware> HardwareOf(const std::string& name,
     const Hardware& hardware = calibrations[i].hardware();
     if (hardware.key != (sheet.ok() ? sheet->key : name)) continue;
     used->insert(i);
-    return PredictedHardware{name, hardware, std::make_shared<OpModel>(calibrations[i]),
-                             absl::StrCat("calibration of ", hardware.key)};
+    return PredictedHardware{.asked = name,
+                             .hardware = hardware,
+                             .ops = std::make_shared<OpModel>(calibrations[i]),
+                             .kernels = absl::StrCat("calibration of ", hardware.key)};
   }
   if (!sheet.ok()) return Annotate(sheet.status(), "hardware");
   EBB_ASSIGN_OR_RETURN(OpModel model, OpModel::Make(*sheet));
-  return PredictedHardware{name, *sheet, std::make_shared<OpModel>(std::move(model)),
-                           absl::StrCat("data sheet of ", sheet->key)};
+  return PredictedHardware{.asked = name,
+                           .hardware = *sheet,
+                           .ops = std::make_shared<OpModel>(std::move(model)),
+                           .kernels = absl::StrCat("data sheet of ", sheet->key)};
 }
 
 absl::Status ReadHardware(const v1::PredictRequest& request, PredictAsked* asked) {
@@ -100,6 +104,25 @@ absl::Status ReadHardware(const v1::PredictRequest& request, PredictAsked* asked
   return absl::OkStatus();
 }
 
+absl::Status ReadFabrics(const v1::PredictRequest& request, PredictAsked* asked) {
+  const int count = request.fabrics_size();
+  if (count > 1 && count != request.hardware_size()) {
+    return Invalid(absl::StrCat("fabrics has ", count, " entries for ", request.hardware_size(),
+                                " kinds of hardware; give one for all or one for each"));
+  }
+  if (count == 0) return asked->gpus.back() > 1 ? NoFabric("fabrics") : absl::OkStatus();
+  for (int i = 0; i < request.hardware_size(); ++i) {
+    std::shared_ptr<const Fabric>& fabric = asked->hardware[static_cast<size_t>(i)].fabric;
+    if (i > 0 && count == 1) {
+      fabric = asked->hardware[0].fabric;
+      continue;
+    }
+    EBB_ASSIGN_OR_RETURN(fabric,
+                         FabricFromWire(request.fabrics(i), absl::StrCat("fabrics[", i, "]")));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadStrategies(const v1::PredictRequest& request, PredictAsked* asked) {
   if (request.strategies_size() > kMostStrategies) {
     return Invalid(absl::StrCat("strategies has ", request.strategies_size(),
@@ -113,6 +136,10 @@ absl::Status ReadStrategies(const v1::PredictRequest& request, PredictAsked* ask
     if (text == "all") return Invalid("strategies: 'all' stands alone; remove the others");
     const auto strategy = perfmodel::ParseStrategy(text);
     if (!strategy.ok()) return Annotate(strategy.status(), "strategies");
+    for (const int64_t ranks : {strategy->data, strategy->tensor, strategy->pipeline}) {
+      EBB_RETURN_IF_ERROR(CheckCount(absl::StrCat("strategies: '", Escaped(text), "': a part"),
+                                     ranks, 1, kMostGpus));
+    }
     if (!std::binary_search(asked->gpus.begin(), asked->gpus.end(), strategy->ranks())) {
       return Invalid(absl::StrCat("strategies: '", Escaped(text), "' takes ", strategy->ranks(),
                                   " GPUs, which gpus does not name; add that number"));
@@ -157,17 +184,20 @@ v1::PredictedTime ToWire(const perfmodel::Estimate& estimate) {
 
 }  // namespace
 
-absl::StatusOr<std::optional<Fabric>> FabricFromWire(absl::string_view name,
-                                                     absl::string_view text) {
-  if (!name.empty()) {
-    auto fabric = perfmodel::FindFabric(name);
-    if (!fabric.ok()) return Annotate(fabric.status(), "fabric");
-    return std::optional<Fabric>(*std::move(fabric));
-  }
-  if (text.empty()) return std::optional<Fabric>();
-  EBB_RETURN_IF_ERROR(CheckText("fabric_file", text));
-  EBB_ASSIGN_OR_RETURN(Fabric fabric, perfmodel::ParseFabric(text, "fabric_file"));
-  return std::optional<Fabric>(std::move(fabric));
+absl::Status NoFabric(absl::string_view field) {
+  return Invalid(absl::StrCat(field,
+                              ": more than one GPU needs to know what joins them; give the name of "
+                              "a known one (`ebb fabric show` lists them) or the text of a file"));
+}
+
+absl::StatusOr<std::shared_ptr<const Fabric>> FabricFromWire(const v1::Fabric& wire,
+                                                             absl::string_view field) {
+  if (wire.kind_case() == v1::Fabric::KIND_NOT_SET) return NoFabric(field);
+  EBB_RETURN_IF_ERROR(CheckText(field, wire.file()));
+  auto fabric = wire.has_file() ? perfmodel::ParseFabric(wire.file(), absl::StrCat(field, ".file"))
+                                : perfmodel::FindFabric(wire.name());
+  if (!fabric.ok()) return wire.has_file() ? fabric.status() : Annotate(fabric.status(), field);
+  return std::make_shared<const Fabric>(*std::move(fabric));
 }
 
 absl::StatusOr<PredictAsked> AskedFromWire(const v1::PredictRequest& request) {
@@ -185,12 +215,7 @@ absl::StatusOr<PredictAsked> AskedFromWire(const v1::PredictRequest& request) {
   EBB_RETURN_IF_ERROR(CheckNumber("launch_us", request.launch_us(), 0, 1e6));
   EBB_RETURN_IF_ERROR(ReadHardware(request, &asked));
   EBB_RETURN_IF_ERROR(ReadStrategies(request, &asked));
-  EBB_ASSIGN_OR_RETURN(asked.fabric, FabricFromWire(request.fabric(), request.fabric_file()));
-  if (asked.gpus.back() > 1 && !asked.fabric.has_value()) {
-    return Invalid(
-        "fabric: more than one GPU needs to know what joins them; give a known one's name (`ebb "
-        "fabric show` lists them) or a file's text");
-  }
+  EBB_RETURN_IF_ERROR(ReadFabrics(request, &asked));
   return asked;
 }
 

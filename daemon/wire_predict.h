@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,14 +23,14 @@ struct PredictedHardware {
   std::string asked;  // the name in the request
   perfmodel::Hardware hardware;
   std::shared_ptr<const perfmodel::OpPredictor> ops;
-  std::string kernels;  // where their times are from, in words
-  double price = 0;     // of an hour; 0: not known
+  std::string kernels;                              // where their times are from, in words
+  std::shared_ptr<const perfmodel::Fabric> fabric;  // null: for one GPU alone
+  double price = 0;                                 // of an hour; 0: not known
 };
 
 struct PredictAsked {
   std::vector<int64_t> gpus;  // ascending
   std::vector<PredictedHardware> hardware;
-  std::optional<perfmodel::Fabric> fabric;
   std::vector<perfmodel::Strategy> strategies;  // empty: data parallel
   bool all_strategies = false;
 };
@@ -50,13 +49,15 @@ v1::StrategyComparison ToWire(const perfmodel::Comparison& comparison);
 struct ShardAsked {
   perfmodel::ShardTask task;
   perfmodel::Hardware hardware;
-  std::optional<perfmodel::Fabric> fabric;
+  std::shared_ptr<const perfmodel::Fabric> fabric;  // null: for one rank
 };
 absl::StatusOr<ShardAsked> AskedFromWire(const v1::ShardEmbeddingsRequest& request);
 v1::ShardEmbeddingsResponse ToWire(const ShardAsked& asked, const perfmodel::ShardPlan& plan);
 
-// A known fabric's name, or the text of a file; nothing where both are empty.
-absl::StatusOr<std::optional<perfmodel::Fabric>> FabricFromWire(absl::string_view name,
-                                                                absl::string_view text);
+// `field` is what messages call it. InvalidArgument: neither a name nor a file.
+absl::StatusOr<std::shared_ptr<const perfmodel::Fabric>> FabricFromWire(const v1::Fabric& wire,
+                                                                        absl::string_view field);
+// What is said where there is none and several GPUs are to be joined.
+absl::Status NoFabric(absl::string_view field);
 
 }  // namespace ebb::daemon

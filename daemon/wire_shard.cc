@@ -54,22 +54,24 @@ std::string Bottleneck(const ShardPlan& plan) {
   const double whole = std::max(cost.step(), 1e-9);
   if (cost.exchange >= cost.forward + cost.backward) {
     return absl::StrFormat(
-        "exchanges between ranks take %.0f %% of the step: fewer ranks, a faster fabric or narrower "
+        "exchanges between ranks take %.0f %% of the step: fewer ranks, a faster fabric or "
+        "narrower "
         "tables would help",
         100 * cost.exchange / whole);
   }
   const auto slowest = std::max_element(cost.rank_micros.begin(), cost.rank_micros.end());
-  const std::string who = absl::StrFormat(
-      "look-ups of rank %d take %.0f %% of the step", slowest - cost.rank_micros.begin(),
-      100 * (cost.forward + cost.backward) / whole);
+  const std::string who = absl::StrFormat("look-ups of rank %d take %.0f %% of the step",
+                                          slowest - cost.rank_micros.begin(),
+                                          100 * (cost.forward + cost.backward) / whole);
   if (cost.imbalance() > 1.2) {
     return absl::StrFormat(
         "%s, %.2f times the ranks' mean: what it holds could not be shared more evenly; other ways "
         "of sharding or smaller tables would help",
         who, cost.imbalance());
   }
-  return absl::StrCat(who, " and all ranks have about as much: more ranks or memory of a higher "
-                           "bandwidth would help");
+  return absl::StrCat(who,
+                      " and all ranks have about as much: more ranks or memory of a higher "
+                      "bandwidth would help");
 }
 
 }  // namespace
@@ -89,17 +91,16 @@ absl::StatusOr<ShardAsked> AskedFromWire(const v1::ShardEmbeddingsRequest& reque
   auto hardware = perfmodel::FindHardware(request.hardware());
   if (!hardware.ok()) return Annotate(hardware.status(), "hardware");
   asked.hardware = *std::move(hardware);
-  EBB_ASSIGN_OR_RETURN(asked.fabric, FabricFromWire(request.fabric(), request.fabric_file()));
-  if (request.ranks() > 1 && !asked.fabric.has_value()) {
-    return absl::InvalidArgumentError(
-        "fabric: more than one rank needs to know what joins them; give a known one's name (`ebb "
-        "fabric show` lists them) or a file's text");
+  if (request.has_fabric()) {
+    EBB_ASSIGN_OR_RETURN(asked.fabric, FabricFromWire(request.fabric(), "fabric"));
+  } else if (request.ranks() > 1) {
+    return NoFabric("fabric");
   }
   perfmodel::ShardTask& task = asked.task;
   task.ranks = request.ranks();
   task.batch = request.batch_size();
-  task.memory_bytes = request.has_memory_bytes() ? request.memory_bytes()
-                                                 : asked.hardware.memory_gib * kGiB;
+  task.memory_bytes =
+      request.has_memory_bytes() ? request.memory_bytes() : asked.hardware.memory_gib * kGiB;
   EBB_RETURN_IF_ERROR(CheckNumber("memory_bytes", task.memory_bytes, 0, 1e18));
   if (request.has_state_per_byte()) task.state_per_byte = request.state_per_byte();
   EBB_RETURN_IF_ERROR(CheckNumber("state_per_byte", task.state_per_byte, 0, 64));
@@ -142,7 +143,7 @@ v1::ShardEmbeddingsResponse ToWire(const ShardAsked& asked, const ShardPlan& pla
   wire.set_in_hull(cost.in_hull);
   wire.set_bottleneck(Bottleneck(plan));
   wire.set_hardware_name(asked.hardware.name);
-  if (asked.fabric) wire.set_fabric(Escaped(asked.fabric->name()));
+  if (asked.fabric != nullptr) wire.set_fabric(Escaped(asked.fabric->name()));
   wire.set_memory_bytes(asked.task.memory_bytes);
   return wire;
 }

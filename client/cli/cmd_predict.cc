@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "client/cli/cancel_on_signal.h"
 #include "client/cli/commands.h"
+#include "client/cli/predict_training.h"
 #include "client/cli/render.h"
 #include "client/json.h"
 #include "client/local_file.h"
@@ -110,7 +111,32 @@ absl::Status AwaitEnd(const Context& context, v1::Job* job) {
                                    "` fetches its outputs, `ebb cancel ", id, "` ends it"));
 }
 
+// Of the two commands of this name, which the flags tell: 0, or the mixed-up one's exit code.
+int CheckMixture(const Args& args) {
+  const bool training = args.Has("gpus");
+  if (!training) {
+    for (const Flag& flag : PredictTrainingFlags()) {
+      if (!args.Has(flag.name)) continue;
+      return Fail(absl::InvalidArgumentError(
+          absl::StrCat("--", flag.name,
+                       " goes with --gpus, which predicts how long training would take; without it "
+                       "predict runs a model over data")));
+    }
+    return kOk;
+  }
+  for (const char* flag : {"job", "weights", "data", "index", "outputs", "o"}) {
+    if (!args.Has(flag)) continue;
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat(std::string(flag) == "o" ? "-" : "--", flag,
+                     " runs a model over data, --gpus predicts how long training would take; give "
+                     "one of them")));
+  }
+  return kOk;
+}
+
 int Predict(const Context& context) {
+  if (const int code = CheckMixture(context.args); code != kOk) return code;
+  if (context.args.Has("gpus")) return PredictTraining(context);
   const std::string& path = context.args.positional()[0];
   client::Uploader uploader(&context.client);
   const auto spec = SpecOf(context, path, &uploader);
@@ -164,25 +190,34 @@ int Predict(const Context& context) {
 }  // namespace
 
 std::vector<Command> PredictCommands() {
+  std::vector<Flag> flags = {{"job", "JOB", "a job that has succeeded, for its trained weights"},
+                             {"weights", "FILE", "weights (default: the job file's)"},
+                             {"data", "FILE",
+                              "what to read, as the job file reads its validation or training data "
+                              "(default: those)"},
+                             {"index", "FILE", "the rows that count (default with --data: all)"},
+                             {"outputs", "NAME,...", "outputs of the model (default: all)"},
+                             {"o", "FILE", "where to write (default: JOB.safetensors)"},
+                             {"set", "KEY.PATH=VALUE", "change a field of the file; repeatable"}};
+  const std::vector<Flag> training = PredictTrainingFlags();
+  flags.insert(flags.end(), training.begin(), training.end());
   return {
       {"predict",
-       "predict SPEC [--job JOB | --weights FILE] [--data FILE] [--outputs NAME,...] [-o FILE]",
+       "predict SPEC [--job JOB | --weights FILE] [--data FILE] [--outputs NAME,...] [-o FILE]\n"
+       "       ebb predict JOB|SPEC --gpus N,... --hardware NAME,... [--fabric FABRIC] "
+       "[--strategy NAME,...]",
        "Run a job file's model over a data set, without dropout and by its running statistics, and "
-       "write its outputs as safetensors: a row for each of the data's, in their order.",
+       "write its outputs as safetensors: a row for each of the data's, in their order. With "
+       "--gpus: "
+       "run nothing, but say how long training would take on GPUs that are not here, where its "
+       "time "
+       "would go, and what it would cost.",
        "  ebb predict digits.yaml --job j-17 --data test.npz -o logits.safetensors\n"
-       "  ebb predict digits.yaml --weights cnn.safetensors --outputs logits\n",
-       1,
-       1,
-       {{"job", "JOB", "a job that has succeeded, for its trained weights"},
-        {"weights", "FILE", "weights (default: the job file's)"},
-        {"data", "FILE",
-         "what to read, as the job file reads its validation or training data "
-         "(default: those)"},
-        {"index", "FILE", "the rows that count (default with --data: all)"},
-        {"outputs", "NAME,...", "outputs of the model (default: all)"},
-        {"o", "FILE", "where to write (default: JOB.safetensors)"},
-        {"set", "KEY.PATH=VALUE", "change a field of the file; repeatable"}},
-       Predict},
+       "  ebb predict digits.yaml --weights cnn.safetensors --outputs logits\n"
+       "  ebb predict bert.yaml --gpus 1,2,4,8 --hardware a100-80gb,h100-80gb --fabric "
+       "a100-nvswitch,h100-nvswitch --price 1.5,2.9\n"
+       "  ebb predict j-17 --gpus 8 --hardware h100-80gb --fabric h100-nvswitch --strategy all\n",
+       1, 1, flags, Predict},
   };
 }
 

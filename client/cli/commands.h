@@ -51,6 +51,7 @@ std::vector<Command> PredictCommands();   // predict
 std::vector<Command> FileCommands();      // data, get
 std::vector<Command> ReportCommands();    // memory, device, explain
 std::vector<Command> FabricCommands();    // fabric
+std::vector<Command> ShardCommands();     // shard
 
 // Prints "ebb: message" to stderr; the exit code that fits.
 int Fail(const absl::Status& status);

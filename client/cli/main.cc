@@ -18,8 +18,9 @@ namespace {
 
 std::vector<Command> AllCommands() {
   std::vector<Command> all;
-  for (auto commands : {SubmitCommands(), EstimateCommands(), JobCommands(), FeedCommands(),
-                        PredictCommands(), FileCommands(), ReportCommands(), FabricCommands()}) {
+  for (auto commands :
+       {SubmitCommands(), EstimateCommands(), JobCommands(), FeedCommands(), PredictCommands(),
+        FileCommands(), ReportCommands(), FabricCommands(), ShardCommands()}) {
     all.insert(all.end(), commands.begin(), commands.end());
   }
   for (Command& command : all) {
