@@ -143,6 +143,10 @@ absl::StatusOr<v1::ShardEmbeddingsResponse> Client::ShardEmbeddings(
   EBB_CALL(ShardEmbeddings, v1::ShardEmbeddingsResponse, request);
 }
 
+absl::StatusOr<v1::CalibrateResponse> Client::Calibrate(const v1::CalibrateRequest& request) {
+  EBB_CALL(Calibrate, v1::CalibrateResponse, request);
+}
+
 absl::StatusOr<v1::Job> Client::Get(const std::string& job) {
   v1::GetRequest request;
   request.set_job(job);

@@ -39,6 +39,8 @@ class Client {
   absl::StatusOr<v1::PredictResponse> Predict(const v1::PredictRequest& request);
   absl::StatusOr<v1::ShardEmbeddingsResponse> ShardEmbeddings(
       const v1::ShardEmbeddingsRequest& request);
+  // A model of kernels from samples of them.
+  absl::StatusOr<v1::CalibrateResponse> Calibrate(const v1::CalibrateRequest& request);
   absl::StatusOr<v1::Job> Get(const std::string& job);
   absl::StatusOr<v1::ListResponse> List(const std::map<std::string, std::string>& labels = {});
   // Calls `on_update` for every message until the job has ended or it returns false.

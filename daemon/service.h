@@ -30,6 +30,8 @@ class Service final : public v1::Ebb::Service {
                        v1::PredictResponse*) override;
   grpc::Status ShardEmbeddings(grpc::ServerContext*, const v1::ShardEmbeddingsRequest*,
                                v1::ShardEmbeddingsResponse*) override;
+  grpc::Status Calibrate(grpc::ServerContext*, const v1::CalibrateRequest*,
+                         v1::CalibrateResponse*) override;
   grpc::Status Get(grpc::ServerContext*, const v1::GetRequest*, v1::Job*) override;
   grpc::Status List(grpc::ServerContext*, const v1::ListRequest*, v1::ListResponse*) override;
   grpc::Status Watch(grpc::ServerContext*, const v1::WatchRequest*,

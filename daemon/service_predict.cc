@@ -1,5 +1,5 @@
-// The calls Predict and ShardEmbeddings: on the call's own thread, asking neither engine nor device
-// for time, and only as long as the client is there.
+// The calls Predict, ShardEmbeddings and Calibrate: on the call's own thread, asking neither engine
+// nor device for time, and only as long as the client is there.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -245,6 +245,14 @@ absl::Status Service::PredictTraining(const grpc::ServerContext& context,
 grpc::Status Service::Predict(grpc::ServerContext* context, const v1::PredictRequest* request,
                               v1::PredictResponse* response) {
   return proto::ToGrpc(PredictTraining(*context, *request, response));
+}
+
+grpc::Status Service::Calibrate(grpc::ServerContext*, const v1::CalibrateRequest* request,
+                                v1::CalibrateResponse* response) {
+  auto calibrated = Calibrated(*request);
+  if (!calibrated.ok()) return proto::ToGrpc(calibrated.status());
+  *response = *std::move(calibrated);
+  return grpc::Status::OK;
 }
 
 grpc::Status Service::ShardEmbeddings(grpc::ServerContext* context,

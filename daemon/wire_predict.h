@@ -54,6 +54,8 @@ struct ShardAsked {
 absl::StatusOr<ShardAsked> AskedFromWire(const v1::ShardEmbeddingsRequest& request);
 v1::ShardEmbeddingsResponse ToWire(const ShardAsked& asked, const perfmodel::ShardPlan& plan);
 
+absl::StatusOr<v1::CalibrateResponse> Calibrated(const v1::CalibrateRequest& request);
+
 // `field` is what messages call it. InvalidArgument: neither a name nor a file.
 absl::StatusOr<std::shared_ptr<const perfmodel::Fabric>> FabricFromWire(const v1::Fabric& wire,
                                                                         absl::string_view field);

@@ -18,7 +18,8 @@ using perfmodel::Sharding;
 using perfmodel::ShardPlan;
 
 constexpr Sharding kShardings[] = {Sharding::kTableWise, Sharding::kRowWise, Sharding::kColumnWise};
-constexpr double kMostWork = 1e8;  // tables x ranks^2, which placing them takes
+constexpr double kMostWork = 1e8;    // tables x ranks^2, which placing them takes
+constexpr double kMostBytes = 1e15;  // of all tables and their state
 constexpr double kGiB = 1 << 30;
 
 absl::StatusOr<EmbeddingTable> TableFromWire(const v1::EmbeddingTable& wire, int index) {
@@ -109,9 +110,16 @@ absl::StatusOr<ShardAsked> AskedFromWire(const v1::ShardEmbeddingsRequest& reque
     EBB_ASSIGN_OR_RETURN(const Sharding sharding, ShardingFromWire(name));
     task.allowed.push_back(sharding);
   }
+  double bytes = 0;
   for (int i = 0; i < request.tables_size(); ++i) {
     EBB_ASSIGN_OR_RETURN(EmbeddingTable table, TableFromWire(request.tables(i), i));
+    bytes += 4.0 * static_cast<double>(table.rows) * static_cast<double>(table.width) *
+             (1 + task.state_per_byte);
     task.tables.push_back(std::move(table));
+  }
+  if (bytes > kMostBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tables have ", bytes, " bytes with their optimizer's state; at most ", kMostBytes));
   }
   EBB_RETURN_IF_ERROR(perfmodel::Check(task));
   return asked;

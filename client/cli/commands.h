@@ -43,15 +43,16 @@ struct Command {
 };
 
 // In the order of the help.
-std::vector<Command> JobCommands();       // ps, show, update, cancel, pause, resume, rm, why
-std::vector<Command> SubmitCommands();    // submit, watch
-std::vector<Command> EstimateCommands();  // estimate
-std::vector<Command> FeedCommands();      // feed
-std::vector<Command> PredictCommands();   // predict
-std::vector<Command> FileCommands();      // data, get
-std::vector<Command> ReportCommands();    // memory, device, explain
-std::vector<Command> FabricCommands();    // fabric
-std::vector<Command> ShardCommands();     // shard
+std::vector<Command> JobCommands();        // ps, show, update, cancel, pause, resume, rm, why
+std::vector<Command> SubmitCommands();     // submit, watch
+std::vector<Command> EstimateCommands();   // estimate
+std::vector<Command> FeedCommands();       // feed
+std::vector<Command> PredictCommands();    // predict
+std::vector<Command> FileCommands();       // data, get
+std::vector<Command> ReportCommands();     // memory, device, explain
+std::vector<Command> FabricCommands();     // fabric
+std::vector<Command> ShardCommands();      // shard
+std::vector<Command> CalibrateCommands();  // calibrate
 
 // Prints "ebb: message" to stderr; the exit code that fits.
 int Fail(const absl::Status& status);

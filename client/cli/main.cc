@@ -20,7 +20,7 @@ std::vector<Command> AllCommands() {
   std::vector<Command> all;
   for (auto commands :
        {SubmitCommands(), EstimateCommands(), JobCommands(), FeedCommands(), PredictCommands(),
-        FileCommands(), ReportCommands(), FabricCommands(), ShardCommands()}) {
+        FileCommands(), ReportCommands(), FabricCommands(), ShardCommands(), CalibrateCommands()}) {
     all.insert(all.end(), commands.begin(), commands.end());
   }
   for (Command& command : all) {

@@ -46,6 +46,16 @@ std::string Choices(const v1::PredictResponse& response) {
                       cheapest == nullptr ? "" : text("cheapest", *cheapest));
 }
 
+std::string ToTheEnd(const v1::PredictResponse& response, const v1::StrategyReport& best) {
+  if (!best.has_hours()) return "";
+  const double seconds = best.hours() * 3600;
+  std::string text = absl::StrCat(
+      "  to the end: ", WithCommas(response.steps()), " steps take ",
+      seconds < 60 ? absl::StrFormat("%.3g s", seconds) : ShortDuration(absl::Seconds(seconds)));
+  if (best.has_cost()) absl::StrAppendFormat(&text, " and cost %.3g", best.cost());
+  return text + "\n";
+}
+
 std::string Header(const v1::PredictResponse& response, const v1::StrategyComparison& one) {
   return absl::StrCat(
       one.hardware_name(), " (kernels: ", one.kernels(),
@@ -70,8 +80,7 @@ std::string HardwareText(const v1::PredictResponse& response, const std::string&
                       " GPUs: --json lists them\n");
     }
     for (int i = 0; i < std::min(one.refused_size(), kMostRefused); ++i) {
-      absl::StrAppend(&below, "not possible: ", one.refused(i).strategy(), ": ",
-                      one.refused(i).why(), "\n");
+      absl::StrAppend(&below, "not possible: ", one.refused(i).why(), "\n");
     }
     if (one.refused_size() > kMostRefused) {
       absl::StrAppend(&below, "not possible either: ", one.refused_size() - kMostRefused,
@@ -82,6 +91,7 @@ std::string HardwareText(const v1::PredictResponse& response, const std::string&
   absl::StrAppend(&text, below);
   if (most == nullptr) return text;
   absl::StrAppend(&text, "\n", perfmodel::StrategyText(FromWire(most->ranking(0))));
+  absl::StrAppend(&text, ToTheEnd(response, most->ranking(0)));
   if (most->ranking_size() > 1) {
     absl::StrAppendFormat(
         &text,

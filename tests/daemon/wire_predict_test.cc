@@ -7,6 +7,8 @@
 #include <cmath>
 #include <functional>
 
+#include "perfmodel/sample.h"
+
 namespace ebb::daemon {
 namespace {
 
@@ -63,7 +65,9 @@ TEST(WirePredict, ComparesThoseOfTheNumberOfGpus) {
   EXPECT_GT(CandidatesOf(*asked, 4, 64)->size(), 8u);
   request.add_gpus(7);
   asked = AskedFromWire(request);
-  for (const perfmodel::Strategy& one : *CandidatesOf(*asked, 7, 64)) EXPECT_EQ(one.data, 1);
+  const auto seven = CandidatesOf(*asked, 7, 64);
+  ASSERT_TRUE(seven.ok()) << seven.status();
+  for (const perfmodel::Strategy& one : *seven) EXPECT_EQ(one.data, 1);
 }
 
 TEST(WirePredict, RefusesNumbersThatAreNone) {
@@ -161,6 +165,12 @@ TEST(WireShard, RefusesWhatIsNoTable) {
   Refused([](Request* r) { r->mutable_tables(0)->set_pooling(NAN); }, kInvalid,
           "tables[0].pooling is nan");
   Refused([](Request* r) { r->mutable_tables(0)->set_skew(-1); }, kInvalid, "tables[0].skew is -1");
+  Refused(
+      [](Request* r) {
+        r->mutable_tables(0)->set_rows(int64_t{1} << 40);
+        r->mutable_tables(0)->set_width(1 << 20);
+      },
+      kInvalid, "tables have");
   Refused([](Request* r) { r->set_ranks(0); }, kInvalid, "ranks is 0");
   Refused([](Request* r) { r->set_ranks(1'000'000'000); }, kInvalid, "ranks is 1000000000");
   Refused([](Request* r) { r->set_batch_size(0); }, kInvalid, "batch_size is 0");
@@ -175,6 +185,72 @@ TEST(WireShard, RefusesWhatIsNoTable) {
         r->set_ranks(4096);
       },
       kInvalid, "tables x ranks x ranks");
+}
+
+// Kernels that take as long as their bytes do, and 5 us.
+std::string Samples(int count, const std::string& device) {
+  std::vector<perfmodel::OpSample> samples;
+  for (int i = 0; i < count; ++i) {
+    perfmodel::OpSample sample;
+    sample.work = {.family = perfmodel::Family::kElementwise,
+                   .m = 10'000 * (i + 1),
+                   .flops = 10'000.0 * (i + 1),
+                   .bytes = 80'000.0 * (i + 1)};
+    sample.micros = 5 + sample.work.bytes / 1e6;
+    sample.device = device;
+    sample.repeats = 5;
+    samples.push_back(sample);
+  }
+  return perfmodel::WriteSamples(samples);
+}
+
+TEST(WireCalibrate, MakesAModelThatPredictionsTake) {
+  v1::CalibrateRequest calibrate;
+  calibrate.set_hardware("a100-80gb");
+  calibrate.set_samples(Samples(60, "card"));
+  const auto response = Calibrated(calibrate);
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(response->laws_size(), 1);
+  EXPECT_EQ(response->laws(0).family(), "elementwise");
+  EXPECT_EQ(response->laws(0).kernels(), 60);
+  EXPECT_TRUE(response->laws(0).fitted());
+  EXPECT_LT(response->laws(0).mape(), 5);
+  v1::PredictRequest request = Good();
+  request.add_calibrations(response->model());
+  const auto asked = AskedFromWire(request);
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  EXPECT_EQ(asked->hardware[0].kernels, "calibration of a100-80gb");
+  EXPECT_EQ(asked->hardware[1].kernels, "data sheet of h100-80gb");
+  const auto micros = asked->hardware[0].ops->Predict({.family = perfmodel::Family::kElementwise,
+                                                       .m = 255'000,
+                                                       .flops = 255'000,
+                                                       .bytes = 2'040'000});
+  ASSERT_TRUE(micros.ok()) << micros.status();
+  EXPECT_NEAR(micros->median, 7.04, 0.7);
+  EXPECT_TRUE(micros->in_hull);
+  request.clear_hardware();
+  request.add_hardware("h100-80gb");
+  EXPECT_THAT(std::string(AskedFromWire(request).status().message()),
+              HasSubstr("calibrations[0] is of 'a100-80gb'"));
+}
+
+TEST(WireCalibrate, RefusesWhatIsNoMeasurement) {
+  const auto refused = [](const std::string& hardware, const std::string& samples,
+                          const std::string& device, const std::string& message) {
+    v1::CalibrateRequest request;
+    request.set_hardware(hardware);
+    request.set_samples(samples);
+    request.set_device(device);
+    const auto response = Calibrated(request);
+    EXPECT_FALSE(response.ok());
+    EXPECT_THAT(std::string(response.status().message()), HasSubstr(message));
+  };
+  refused("abacus", Samples(60, "card"), "", "no hardware 'abacus'");
+  refused("a100-80gb", "", "", "samples: there are none");
+  refused("a100-80gb", "{}", "", "samples:1: ");
+  refused("a100-80gb", Samples(60, "card"), "other", "'other' is none of the samples' devices");
+  refused("a100-80gb", Samples(9, "card"), "", "at least 30 kernels");
+  refused("a100-80gb", Samples(20'001, "card"), "", "at most 20000");
 }
 
 }  // namespace

@@ -54,7 +54,9 @@ TEST_F(PredictTrainingTest, SaysTimeCostAndWhereTheyGo) {
     EXPECT_FALSE(best["step"]["in_hull"].get<bool>());
     EXPECT_NEAR(best["hours"].get<double>(), step * 1000 / 3600e6, 1e-9);
     EXPECT_NEAR(best["cost"].get<double>(), 2.0 * gpus * best["hours"].get<double>(), 1e-9);
-    if (gpus == 1) EXPECT_EQ(best["parts"]["exposed_communication_us"], 0);
+    if (gpus == 1) {
+      EXPECT_EQ(best["parts"]["exposed_communication_us"], 0);
+    }
     gpus *= 2;
   }
   const Outcome text = Ebb(base_);
@@ -115,7 +117,8 @@ TEST_F(PredictTrainingTest, MistakesAreRefusedAndNobodyNotices) {
   bare({"--gpus", "2"}, 2, "more than one GPU needs to know what joins them");
   bare({"--gpus", "16", "--fabric", "a100-nvswitch"}, 5, "");
   bare({"--gpus", "2", "--fabric", "string"}, 4, "there is no file string");
-  refused({"--price", "nan"}, 2, "price_per_gpu_hour is nan");
+  bare({"--gpus", "1", "--price", "nan"}, 2, "price_per_gpu_hour is nan");
+  refused({"--price", "3"}, 2, "2 entries for 1 kinds of hardware");
   refused({"--strategy", "dp3"}, 2, "takes 3 GPUs");
   refused({"--strategy", "magic"}, 2, "strategies");
   refused({"--set", "stop={steps: 0}", "--batch", "0"}, 2, "--batch");
@@ -177,6 +180,17 @@ TEST_F(PredictTrainingTest, TablesThatAreNoneAreRefused) {
   refused(std::string(5 << 20, ' '), 2, "the file is too large");
   refused("a: &a [1,2]\nb: &b [*a,*a]\ntables: [", 2, "bad.yaml:");
   Refused({"shard", Path("none.yaml"), "--ranks", "2"}, 4, "none.yaml");
+}
+
+TEST_F(PredictTrainingTest, CalibratesKernelsFromAFile) {
+  dir_.Write("none.jsonl", "");
+  Refused({"calibrate", Path("none.jsonl"), "--hardware", "a100-80gb", "-o", Path("m.json")}, 2,
+          "there are none");
+  Refused({"calibrate", Path("none.jsonl")}, 2, "--hardware");
+  dir_.Write("bad.json", "{}");
+  std::vector<std::string> args = base_;
+  args.insert(args.end(), {"--calibration", Path("bad.json")});
+  Refused(args, 2, "calibrations[0]");
 }
 
 }  // namespace
