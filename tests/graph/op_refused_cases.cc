@@ -37,7 +37,7 @@ std::vector<OpCase> RefusedCases() {
       Bad("HardTanh", "f32[2]", {{"min", 1.0}, {"max", 1.0}}, "needs to be less than max"),
       Bad("HardTanh", "f32[2]", {{"max", HUGE_VAL}}, "max"),
       Bad("Gelu", "f32[2]", {{"approximate", "erf"}}, "needs one of: none, tanh"),
-      Bad("Cast", "f32[2]", {{"to", "f16"}}, "to is \"f16\", needs one of"),
+      Bad("Cast", "f32[2]", {{"to", "f8"}}, "to is \"f8\", needs one of"),
       Bad("Cast", "f32[2]", {}, "attribute to (a string) is missing"),
       Bad("Add", "f32[2] f32[3]", {}, "shapes that broadcast"),
       Bad("Add", "f32[2] f64[2]", {}, "one type"),
