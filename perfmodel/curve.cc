@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "perfmodel/quantile.h"
 
 namespace ebb::perfmodel {
 namespace {
@@ -22,12 +23,6 @@ absl::Status Fault(const Curve::Subject& subject, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat(subject.source, subject.source.empty() ? "" : ": ",
                                                  Name(subject.kind), " of ", subject.ranks,
                                                  " ranks: ", what));
-}
-
-double MedianOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 // Sorted by size, each once, with the median of its times.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "perfmodel/quantile.h"
 
 namespace ebb::perfmodel {
 namespace {
@@ -23,20 +24,12 @@ std::array<std::string, 4> Keys(const HostPiece& piece) {
   return {absl::StrCat(next, piece.previous, "\n"), next, op, part};
 }
 
-// Linear between neighbours; `values` are sorted and not empty.
-double Quantile(const std::vector<double>& values, double share) {
-  const double at = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<size_t>(at);
-  const size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
-}
-
 }  // namespace
 
 double FilteredMean(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  const double low = Quantile(values, 0.25), high = Quantile(values, 0.75);
+  const double low = QuantileOf(values, 0.25), high = QuantileOf(values, 0.75);
   const double reach = 1.5 * (high - low);
   double sum = 0, count = 0;
   for (const double value : values) {
@@ -60,7 +53,7 @@ absl::StatusOr<HostTimes> HostTimes::Learn(absl::Span<const HostTimeline* const>
     std::sort(of_key.begin(), of_key.end());
     // "Nw": most of the longer ones have waited.
     const bool waits = key.size() > 1 && key[1] == 'w';
-    times.micros_[key] = waits ? Quantile(of_key, 0.25) : FilteredMean(of_key);
+    times.micros_[key] = waits ? QuantileOf(of_key, 0.25) : FilteredMean(of_key);
   }
   return times;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "perfmodel/quantile.h"
 
 namespace ebb::perfmodel {
 namespace {
@@ -24,12 +25,6 @@ absl::StatusOr<double> SlowdownOf(const CoRun& run) {
   return std::clamp(run.overlap * run.beside_us / left, 1.0, kMostSlowdown);
 }
 
-double Median(std::vector<double>& values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 }  // namespace
 
 absl::StatusOr<Interference> FitInterference(absl::Span<const CoRun> runs) {
@@ -42,7 +37,7 @@ absl::StatusOr<Interference> FitInterference(absl::Span<const CoRun> runs) {
   Interference fitted;
   for (size_t slowed = 0; slowed < 3; ++slowed) {
     for (size_t by = 0; by < 3; ++by) {
-      if (!seen[slowed][by].empty()) fitted.slowdown[slowed][by] = Median(seen[slowed][by]);
+      if (!seen[slowed][by].empty()) fitted.slowdown[slowed][by] = MedianOf(seen[slowed][by]);
     }
   }
   return fitted;

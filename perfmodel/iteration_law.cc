@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
 #include "perfmodel/least_squares.h"
+#include "perfmodel/quantile.h"
 
 namespace ebb::perfmodel {
 namespace {
@@ -22,13 +23,6 @@ double Number(int64_t value) { return static_cast<double>(value); }
 std::vector<double> Extent(const TransformerRun& run) {
   return {Number(run.ranks()), Number(run.tensor), Number(run.data),     Number(run.pipeline),
           Number(run.hidden),  Number(run.layers), Number(run.sequence), Number(run.micro_batch)};
-}
-
-double Quantile(absl::Span<const double> sorted, double at) {
-  const double place = at * (Number(static_cast<int64_t>(sorted.size())) - 1);
-  const auto low = static_cast<size_t>(place);
-  const size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (place - static_cast<double>(low)) * (sorted[high] - sorted[low]);
 }
 
 // All-reduces of a whole machine's ranks side by side take as long as one.
@@ -127,7 +121,7 @@ IterationLaw::Coefficients IterationLaw::FitTerms(absl::Span<const Terms> terms,
       std::vector<double> ratios;
       for (size_t i = 0; i < terms.size(); ++i) ratios.push_back(micros[i] / terms[i].host);
       std::sort(ratios.begin(), ratios.end());
-      now.host = std::max(now.host, Quantile(ratios, 0.5) / 2);
+      now.host = std::max(now.host, QuantileOf(ratios, 0.5) / 2);
     }
     double error = 0;
     for (size_t i = 0; i < terms.size(); ++i) {
@@ -192,8 +186,8 @@ absl::StatusOr<Estimate> IterationLaw::Predict(const TransformerRun& run) const 
   Estimate estimate;
   estimate.median = At(coefficients_, terms);
   const double wider = 1 + kOutside * doublings;
-  estimate.low = estimate.median * std::pow(std::min(1.0, Quantile(left_out_, 0.1)), wider);
-  estimate.high = estimate.median * std::pow(std::max(1.0, Quantile(left_out_, 0.9)), wider);
+  estimate.low = estimate.median * std::pow(std::min(1.0, QuantileOf(left_out_, 0.1)), wider);
+  estimate.high = estimate.median * std::pow(std::max(1.0, QuantileOf(left_out_, 0.9)), wider);
   estimate.in_hull = doublings == 0;
   estimate.source = absl::StrCat("a law of ", left_out_.size(), " measured iterations");
   return estimate;

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text.h"
+#include "perfmodel/quantile.h"
 
 namespace ebb::perfmodel {
 namespace {
@@ -71,12 +72,7 @@ std::vector<MeasuredWork> SoloMedians(absl::Span<const OpSample> samples, absl::
   std::vector<MeasuredWork> medians;
   for (auto& [work, runs] : groups) {
     if (runs.count < least) continue;
-    std::sort(runs.micros.begin(), runs.micros.end());
-    const size_t half = runs.micros.size() / 2;
-    const double median = runs.micros.size() % 2 == 1
-                              ? runs.micros[half]
-                              : 0.5 * (runs.micros[half - 1] + runs.micros[half]);
-    medians.push_back({work, median, runs.count});
+    medians.push_back({work, MedianOf(std::move(runs.micros)), runs.count});
   }
   return medians;
 }

@@ -5,19 +5,12 @@
 #include <utility>
 
 #include "base/check.h"
+#include "perfmodel/quantile.h"
 
 namespace ebb::perfmodel {
 namespace {
 
 constexpr size_t kBins = 64;
-
-double MedianOf(std::vector<double>* values) {
-  if (values->empty()) return 0;
-  const auto half = values->begin() + static_cast<std::ptrdiff_t>(values->size() / 2);
-  std::nth_element(values->begin(), half, values->end());
-  if (values->size() % 2 == 1) return *half;
-  return 0.5 * (*half + *std::max_element(values->begin(), half));
-}
 
 // A feature's values as places among at most 64 thresholds.
 struct Binned {
@@ -98,7 +91,7 @@ class Grower {
     for (const Leaf& leaf : leaves) {
       values.clear();
       for (const uint32_t row : leaf.rows) values.push_back(residual[row]);
-      const double value = options_.rate * MedianOf(&values);
+      const double value = options_.rate * MedianOf(std::move(values));
       tree[static_cast<size_t>(leaf.node)].value = value;
       for (const uint32_t row : leaf.rows) (*fitted)[row] += value;
     }
@@ -165,7 +158,7 @@ BoostedTrees BoostedTrees::Fit(absl::Span<const std::vector<double>> rows,
   EBB_CHECK(rows.size() == y.size());
   if (rows.empty()) return {};
   std::vector<double> values(y.begin(), y.end());
-  const double start = MedianOf(&values);
+  const double start = MedianOf(std::move(values));
   const Grower grower(rows, options);
   std::vector<double> fitted(y.size(), start), residual(y.size());
   std::vector<Tree> trees;

@@ -13,6 +13,7 @@
 #include "bench/tables.h"
 #include "perfmodel/curve_import.h"
 #include "perfmodel/fabric.h"
+#include "perfmodel/quantile.h"
 
 namespace ebb::bench {
 namespace {
@@ -127,12 +128,6 @@ struct OfCurves {
   }
 };
 
-double MedianOf(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 PredictRow WithValue(PredictRow row, double value, std::optional<double> gate,
                      std::optional<double> baseline) {
   row.value = value;
@@ -164,7 +159,8 @@ absl::Status AddSameRanks(const std::string& data, Rows* rows) {
     OfCurves of;
     for (const Curve& curve : all_reduce) EBB_RETURN_IF_ERROR(of.Add(curve, way));
     const PredictRow all = RowOf(absl::StrCat("all-reduce same n", with, ": median curve"), of.all);
-    rows->push_back(WithValue(all, MedianOf(of.mapes), ours ? std::optional(7.5) : std::nullopt,
+    rows->push_back(WithValue(all, perfmodel::MedianOf(of.mapes),
+                              ours ? std::optional(7.5) : std::nullopt,
                               ours ? std::optional(6.5) : std::nullopt));
     rows->push_back(WithValue(
         all, *std::max_element(of.single_node_mapes.begin(), of.single_node_mapes.end()),
@@ -180,12 +176,12 @@ absl::Status AddSameRanks(const std::string& data, Rows* rows) {
     for (const Curve& curve : send_recv) EBB_RETURN_IF_ERROR(sends.Add(curve, way));
     rows->push_back(
         WithValue(RowOf(absl::StrCat("send-recv same n", with, ": median curve"), sends.all),
-                  MedianOf(sends.mapes), {}, {}));
+                  perfmodel::MedianOf(sends.mapes), {}, {}));
     for (const Curve& curve : large) EBB_RETURN_IF_ERROR(above.Add(curve, way));
     rows->push_back(
         WithValue(RowOf(absl::StrCat("all-reduce a100 from 1 MiB, n=2..8", with, ": median curve"),
                         above.all),
-                  MedianOf(above.mapes), {}, {}));
+                  perfmodel::MedianOf(above.mapes), {}, {}));
   }
   return absl::OkStatus();
 }

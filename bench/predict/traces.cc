@@ -13,6 +13,7 @@
 #include "bench/tables.h"
 #include "perfmodel/fabric.h"
 #include "perfmodel/formats/collective_names.h"
+#include "perfmodel/quantile.h"
 #include "perfmodel/simulate.h"
 #include "perfmodel/trace_program.h"
 
@@ -153,12 +154,6 @@ absl::StatusOr<std::vector<double>> PredictFrom(const Traces& traces,
   return StepsOf(programs);
 }
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
-
 // The longest of a rank's streams, if nothing ever waited.
 double SummedKernels(const KinetoTrace& trace) {
   std::map<int, double> of_stream;
@@ -185,9 +180,9 @@ absl::StatusOr<std::vector<PredictRow>> LearnedRows(const Traces& traces) {
     for (size_t rank = 1 - parity; rank < traces.size(); rank += 2) {
       const double measured = traces.measured(rank);
       tested.push_back({.measured = measured, .median = predicted[rank]});
-      copied.push_back({.measured = measured, .median = Median(steps)});
-      aligned.push_back(
-          {.measured = measured, .median = Median(ends) - traces.timelines[rank].begin});
+      copied.push_back({.measured = measured, .median = perfmodel::MedianOf(steps)});
+      aligned.push_back({.measured = measured,
+                         .median = perfmodel::MedianOf(ends) - traces.timelines[rank].begin});
       summed.push_back({.measured = measured, .median = SummedKernels(traces.kineto[rank])});
     }
   }

@@ -14,15 +14,6 @@ using nlohmann::json;
 
 constexpr int64_t kMostRanks = 1 << 20;
 
-std::vector<int64_t> Integers(const json& list) {
-  std::vector<int64_t> values;
-  if (!list.is_array()) return values;
-  for (const json& value : list) {
-    if (value.is_number_integer()) values.push_back(value.get<int64_t>());
-  }
-  return values;
-}
-
 absl::StatusOr<CommsTraceEntry> ReadEntry(const json& record) {
   CommsTraceEntry entry{.comms = StringIn(record, "comms").value_or(""),
                         .compute = StringIn(record, "compute").value_or("")};
@@ -40,7 +31,7 @@ absl::StatusOr<CommsTraceEntry> ReadEntry(const json& record) {
   entry.start_ns = IntegerIn(record, "startTime_ns").value_or(-1);
   entry.world_size = IntegerIn(record, "world_size").value_or(0);
   entry.group = IntegerIn(record, "pg_id").value_or(-1);
-  entry.global_ranks = Integers(FieldIn(record, "global_ranks"));
+  entry.global_ranks = IntegersOf(FieldIn(record, "global_ranks"));
   entry.root = IntegerIn(record, "root").value_or(-1);
   entry.source = IntegerIn(record, "src_rank").value_or(-1);
   entry.destination = IntegerIn(record, "dst_rank").value_or(-1);
@@ -49,8 +40,8 @@ absl::StatusOr<CommsTraceEntry> ReadEntry(const json& record) {
   entry.dtype = StringIn(record, "dtype").value_or("");
   entry.in_elements = IntegerIn(record, "in_msg_size").value_or(0);
   entry.out_elements = IntegerIn(record, "out_msg_size").value_or(0);
-  entry.in_split = Integers(FieldIn(record, "in_split"));
-  entry.out_split = Integers(FieldIn(record, "out_split"));
+  entry.in_split = IntegersOf(FieldIn(record, "in_split"));
+  entry.out_split = IntegersOf(FieldIn(record, "out_split"));
   if (entry.in_elements < 0 || entry.out_elements < 0 || entry.world_size < 0 ||
       entry.world_size > kMostRanks || entry.count < 0) {
     return absl::InvalidArgumentError("sizes and counts must not be negative nor beyond reason");

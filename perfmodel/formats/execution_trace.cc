@@ -17,15 +17,6 @@ int64_t Count(const json& value) {
   return value.is_number_integer() ? std::clamp<int64_t>(value.get<int64_t>(), 0, kMost) : 0;
 }
 
-std::vector<int64_t> Integers(const json& list) {
-  std::vector<int64_t> values;
-  if (!list.is_array()) return values;
-  for (const json& value : list) {
-    if (value.is_number_integer()) values.push_back(value.get<int64_t>());
-  }
-  return values;
-}
-
 // [tensor, storage, offset, elements, bytes of an element, device], or lists of them.
 void AddTensors(const json& value, int64_t& elements, int64_t& element_bytes) {
   if (!value.is_array() || value.empty()) return;
@@ -59,8 +50,8 @@ RecordedCollective ByPosition(const json& inputs, const json& outputs) {
     }
   }
   if (at + 2 < inputs.size()) {
-    collective.in_split = Integers(inputs[at + 1]);
-    collective.out_split = Integers(inputs[at + 2]);
+    collective.in_split = IntegersOf(inputs[at + 1]);
+    collective.out_split = IntegersOf(inputs[at + 2]);
   }
   AddTensors(outputs, collective.out_elements, collective.element_bytes);
   return collective;
@@ -69,7 +60,7 @@ RecordedCollective ByPosition(const json& inputs, const json& outputs) {
 std::vector<std::vector<int64_t>> Dims(const json& shapes) {
   std::vector<std::vector<int64_t>> dims;
   if (!shapes.is_array()) return dims;
-  for (const json& shape : shapes) dims.push_back(Integers(shape));
+  for (const json& shape : shapes) dims.push_back(IntegersOf(shape));
   return dims;
 }
 

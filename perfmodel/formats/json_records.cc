@@ -196,4 +196,13 @@ std::optional<std::string> StringIn(const json& object, const char* key) {
   return value.get<std::string>();
 }
 
+std::vector<int64_t> IntegersOf(const nlohmann::json& list) {
+  std::vector<int64_t> values;
+  if (!list.is_array()) return values;
+  for (const nlohmann::json& value : list) {
+    if (value.is_number_integer()) values.push_back(value.get<int64_t>());
+  }
+  return values;
+}
+
 }  // namespace ebb::perfmodel

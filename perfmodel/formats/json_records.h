@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -36,6 +37,8 @@ absl::Status ReadJsonRecords(absl::string_view text, absl::string_view array,
 std::optional<double> NumberIn(const nlohmann::json& object, const char* key);
 std::optional<int64_t> IntegerIn(const nlohmann::json& object, const char* key);  // whole numbers
 std::optional<std::string> StringIn(const nlohmann::json& object, const char* key);
+// The whole numbers of a list, without what else is in it; none where it is no list.
+std::vector<int64_t> IntegersOf(const nlohmann::json& list);
 // The field, or null.
 const nlohmann::json& FieldIn(const nlohmann::json& object, const char* key);
 
